@@ -17,7 +17,7 @@ help: ## Print this help
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "  make %-12s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
 
 demo: $(READY) ## Show what the webhook does to example pods; no cluster needed
-	@$(BIN)/gpu-admission explain -f webhook/defaults/pods.yaml --cluster webhook/defaults/cluster.yaml || test $$? -eq 1
+	@$(BIN)/gpu-admission try -f webhook/defaults/pods.yaml --from webhook/defaults/cluster.yaml || test $$? -eq 1
 
 BUILD = $(BIN)/python -m tests.controlplane --k8s $(K8S)
 LIVE = $(BIN)/pytest -q -m controlplane
@@ -72,7 +72,7 @@ test-unit: $(READY) chromium ## Run the tests that need no control plane; three 
 	  wait $$one || status=1; wait $$two || status=1; exit $$status
 
 up: $(READY) ## Start a control plane, simulated GPU nodes and the webhook (CLUSTER=pools|two-node|4x8)
-	@$(BIN)/python -m tests.up --cluster $(CLUSTER)
+	@$(BIN)/python -m tests.up --from $(CLUSTER)
 
 check: $(READY) ## Check format, lint, types, import layers and workflows
 	$(BIN)/ruff format --check .

@@ -23,13 +23,13 @@ from bench.output import stdout
 from tests.controlplane.nodes import GPU_TAINT, node
 from tests.controlplane.objects import Json, pod
 from tests.devices import dra
-from webhook.cli import audit, balance, checks, explain, manifests, nodes, pending, replay
-from webhook.cli.cluster.snapshot import Snapshot
-from webhook.cli.offline import load_policy
-from webhook.cli.simulating import run as simulation
-from webhook.cli.simulating.moves import suggestions
-from webhook.cli.waiting.situation import Situation
+from webhook.cli import checks, decided, drain, top
+from webhook.cli.policy import diff
+from webhook.cli.policy.recorded import recorded as recorded_in
 from webhook.kube.yaml import to_yaml
+from webhook.whatif import answers, manifests, tried
+from webhook.whatif.cluster.snapshot import Snapshot
+from webhook.whatif.offline import load_policy
 
 _TAKEN = 1_795_000_000.0
 _NAMESPACES, _APPS = 50, 300
@@ -150,28 +150,26 @@ def main() -> None:
     def simulated(snapshot: Snapshot) -> Any:
         planned = manifests.planned_in(text, "job.yaml", policy, None)
         pods = [each for each in planned if isinstance(each, manifests.Planned)]
-        return simulation.simulate(snapshot, policy, [pods])
+        return tried.try_pods(snapshot, policy, pods)
 
     other = load_policy(b"profiles: {default: {placement: {strategies: {development: spread}}}}")
     log = Path(tempfile.mkdtemp()) / "audit.log"
     recorded(log)
 
     def replayed(snapshot: Snapshot) -> Any:
-        log_of = replay.recorded(str(log), other)
-        replay._print(replay.replayed(log_of, (policy, other), snapshot.state, snapshot.taken)[0], wide=False)
+        diff._print(diff.compared(recorded_in([str(log)], other), (policy, other), snapshot)[0], "", wide=False)
 
     commands: dict[str, Callable[[Snapshot], Any]] = {
-        "nodes": lambda s: nodes._print(
-            nodes.report(s, policy, nodes.gpu_nodes(s, policy)), None, None, [], policy.gpus, some="", wide=True
+        "top": lambda s: top._print(
+            top.report(s, policy, top.gpu_nodes(s, policy)), None, None, [], policy.gpus, some="", wide=True
         ),
-        "pending -A": lambda s: [answer.document() for answer in pending.answers(s, policy, None)],
-        "explain POD": lambda s: explain.explained(s, policy, s.pod("team-0", "pod-0")),
+        "why -A": lambda s: [answer.document() for answer in answers.answers(s, policy, None)],
+        "why POD": lambda s: decided.decision_of(s, policy, s.named("Pod")["team-0", "pod-0"]),
         "doctor": lambda s: [list(check(s, policy)) for *_, check in checks.CHECKS],
-        "audit -A": lambda s: audit._print(audit.audited(s, policy, None, everywhere=True), shadow=False, wide=True),
-        "balance -A": lambda s: balance._print(balance.balanced(s, policy, None), None),
-        "balance --suggest": lambda s: [each.document() for each in suggestions(Situation(s, policy))],
-        "simulate, 100 pods": simulated,
-        f"replay, {_RECORDED:,} pods": replayed,
+        "policy diff -A": lambda s: diff._print(diff.live(s, (None, policy), None, everywhere=True), "", wide=True),
+        "drain": lambda s: drain._print(drain.drainable(s, policy)),
+        "try, 100 pods": simulated,
+        f"policy diff, {_RECORDED:,} pods": replayed,
     }
     table = Table("command", "s", "CPU s", title=f"{given.nodes:,} nodes, {given.pods:,} pods")
     for name, run in commands.items():

@@ -16,11 +16,11 @@ from rich.table import Table
 from bench.commands import cluster
 from bench.output import stdout
 from tests.browser import Tab, browser
-from webhook.cli.cluster.snapshot import Snapshot
-from webhook.cli.offline import load_policy
 from webhook.cli.ui.live import Fixed
 from webhook.cli.ui.page import page
 from webhook.cli.ui.picture import Picture
+from webhook.whatif.cluster.snapshot import Snapshot
+from webhook.whatif.offline import load_policy
 
 _TAKEN = 1_795_000_000.0
 _NODES, _PODS, _TIMES = 1_667, 17_000, 9

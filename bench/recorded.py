@@ -14,9 +14,9 @@ from typing import Any
 import jsonpatch
 import orjson
 
-from webhook.cli.offline import load_policy, load_state
 from webhook.placement.placer import Placer
 from webhook.server.handlers import Handlers
+from webhook.whatif.offline import load_policy, load_state
 
 FOLDER = Path(__file__).resolve().parent.parent / "tests" / "data" / "reviews"
 NAMESPACE, NAME = "serving", "llama-0000"

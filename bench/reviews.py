@@ -82,7 +82,7 @@ def serving(cluster: Path, certificates: list[str], folder: Path) -> Iterator[Se
     """Run the real server for the cluster of a file, with a watch. `certificates`: the files of the certificate and its key."""
     file = folder / f"watch-{len(list(folder.iterdir()))}"
     file.write_bytes(bytes(watched.SIZE))
-    arguments = ["-m", "bench.watched", str(file), "4000", "serve", "--cluster", str(cluster), "--host", "127.0.0.1"]
+    arguments = ["-m", "bench.watched", str(file), "4000", "serve", "--from", str(cluster), "--host", "127.0.0.1"]
     arguments += ["--port", "0", "--ops-port", "0", "--tls-cert", certificates[0], "--tls-key", certificates[1]]
     with started([sys.executable, *arguments], _CORE) as (port, pid):
         yield Server(port, pid, file)

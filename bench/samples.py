@@ -9,13 +9,13 @@ import orjson
 from bench.recorded import Silent
 from tests.controlplane.nodes import GPU_TAINT, node
 from tests.controlplane.objects import pod
-from webhook.cli.offline import load_state
 from webhook.placement.placer import Placer
 from webhook.server.handlers import Handlers
 from webhook.server.process import Recorder
 from webhook.state.state import ClusterState
 from webhook.telemetry import logs
 from webhook.telemetry.metrics import Metrics
+from webhook.whatif.offline import load_state
 
 
 def state_of(objects: dict[str, Any]) -> ClusterState:

@@ -8,8 +8,8 @@ from numpy.typing import NDArray
 from bench.simulator import Fleet
 from bench.simulator_published import Chooser, Pick
 from bench.traces import Shape
-from webhook.cli.simulating import scheduler as scores
 from webhook.placement.strategies import WEIGHTS
+from webhook.whatif import scheduler as scores
 
 _IMAGE: Final = 100
 """Points of ImageLocality for a node that has the image."""

@@ -27,7 +27,6 @@ from webhook.framework.cluster_view import (
     Workload,
 )
 from webhook.framework.interface import Context, Finding, Rule
-from webhook.framework.node_terms import has_name
 from webhook.kube.asked import AskedPod
 from webhook.kube.claim_requests import Alternative, ClaimRequest
 from webhook.kube.gpus import GpuName, Gpus
@@ -62,8 +61,9 @@ def container(
 
 
 def preferred_node(node: str, weight: int) -> dict[str, Any]:
-    """The preferred term of node affinity that names a node."""
-    return {"weight": weight, "preference": {"matchFields": [has_name(node)]}}
+    """The preferred term of node affinity that names a node, by its label."""
+    expression = {"key": "kubernetes.io/hostname", "operator": "In", "values": [node]}
+    return {"weight": weight, "preference": {"matchExpressions": [expression]}}
 
 
 def sidecar(name: str = "sidecar", **fields: Any) -> dict[str, Any]:
@@ -128,6 +128,8 @@ class ClusterFacts:
     narrow: Mapping[tuple[str, str], str] = field(default_factory=dict)
     """Namespace and name of a PersistentVolumeClaim that not several nodes can use, to its access mode."""
 
+    node_pools: tuple[str, ...] = ()
+    """The NodePools of Karpenter."""
     quotas: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
     """Namespace to the PriorityClasses whose pods its ResourceQuota counts."""
 
@@ -139,6 +141,7 @@ class ClusterFacts:
             "nodes": [self._node(name) for name in self.offers],
             "pods": [],
             "namespaces": [_named(name, labels=labels) for name, labels in self.namespaces.items()],
+            "nodepools": [_named(name) for name in self.node_pools],
             "runtimeclasses": [_named(name, handler=handler) for name, handler in self.runtime_classes.items()],
             "deviceclasses": [*itertools.starmap(_device_class, self.classes.items())],
             "resourceslices": [device_slice("dra", self.devices)] if self.devices else [],

@@ -13,7 +13,7 @@ from typing import Any, get_args
 
 import yaml
 
-from webhook.cli.units import documentation
+from webhook.cli.policy.explain import documentation
 from webhook.framework.interface import Settings, Unit
 from webhook.policy.model import Injectors, PolicyFile, Profile
 from webhook.policy.written_for import LINE

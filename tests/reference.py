@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Final
 
 from tests.document import document
-from webhook.cli.units import documentation
+from webhook.cli.policy.explain import documentation
 from webhook.framework.interface import Rule
 from webhook.placement.order import CRITERIA, NAME
 from webhook.policy.model import PolicyFile, Rules, named

@@ -1,4 +1,4 @@
-"""The annotation, the line in the log, the Event, the refusal and `explain` say the same of a decision."""
+"""The annotation, the line in the log, the Event, the refusal and `why` say the same of a decision."""
 
 import json
 from pathlib import Path
@@ -6,16 +6,19 @@ from pathlib import Path
 import orjson
 import pytest
 
+from tests import deciding
 from tests.cli.objects import TAKEN, placed, snapshot
 from tests.controlplane.nodes import GPU_TAINT, node
 from tests.controlplane.objects import Json, pod
+from tests.trying import pod_of, tried
 from webhook.admission import events, words
-from webhook.cli import offline
-from webhook.cli.cluster.snapshot import Snapshot
-from webhook.cli.explain import explained, of_files
+from webhook.cli.decided import decision_of
+from webhook.cli.trying import document_of
 from webhook.kube.pod import DECISION
 from webhook.policy.model import Policy
 from webhook.telemetry.logs import fields
+from webhook.whatif import offline
+from webhook.whatif.cluster.snapshot import Snapshot
 
 OPTED_IN = {"kind": "Namespace", "metadata": {"name": "team", "labels": {"gpu-admission.io/profile": "default"}}}
 NODES = [
@@ -58,13 +61,13 @@ def cluster(folder: Path, *pods: Json) -> Snapshot:
     return snapshot(folder, OPTED_IN, *NODES, *CLASSES, *pods)
 
 
-def decided(of: Snapshot, policy: Policy, manifest: Json, decide: offline.DecideDocument) -> offline.Result:
+def decided(of: Snapshot, policy: Policy, manifest: Json, decide: deciding.Decide) -> deciding.Result:
     (document,) = offline.documents(orjson.dumps(made(manifest)).decode(), "pod")
     assert isinstance(document, offline.Document)
-    return offline.run(document, decide, policy, of.state, TAKEN)
+    return deciding.run(document, decide, policy, of.state, TAKEN)
 
 
-def line_of(result: offline.Result, hook: str) -> Json:
+def line_of(result: deciding.Result, hook: str) -> Json:
     found: Json = orjson.loads(orjson.dumps(fields(hook, result.document.request, result.decision, 0.0)))
     return found
 
@@ -72,12 +75,12 @@ def line_of(result: offline.Result, hook: str) -> Json:
 @pytest.mark.parametrize("manifest", TAKEN_PODS)
 def test_of_a_pod_that_is_taken(tmp_path: Path, manifest: Json) -> None:
     policy = offline.load_policy()
-    result = decided(cluster(tmp_path), policy, manifest, offline.decide_mutate)
+    result = decided(cluster(tmp_path), policy, manifest, deciding.decide_mutate)
     record, line = json.loads(result.pod["metadata"]["annotations"][DECISION]), line_of(result, "mutate")
     node_of = record["nodes"][0][0] if record.get("nodes") else None
     stored = placed(result.pod, node_of)
     then = cluster(tmp_path, stored)
-    told = explained(then, policy, then.pod("team", manifest["metadata"]["name"]))[0]
+    told = decision_of(then, policy, pod_of(then, "team", manifest["metadata"]["name"]))
     for key in ("class", "profile", "policy"):
         assert record[key] == line[key] == told[key], key
     assert told["policy"] == policy.hash
@@ -91,11 +94,11 @@ def test_of_a_pod_that_is_taken(tmp_path: Path, manifest: Json) -> None:
 
 @pytest.mark.parametrize("manifest", REFUSED_PODS)
 def test_of_a_pod_that_is_refused(tmp_path: Path, manifest: Json) -> None:
-    policy, file = offline.load_policy(), tmp_path / "pod.json"
-    result = decided(cluster(tmp_path), policy, manifest, offline.decide_validate)
+    policy = offline.load_policy()
+    result = decided(cluster(tmp_path), policy, manifest, deciding.decide_validate)
     decision, line = result.decision, line_of(result, "validate")
-    file.write_text(json.dumps(made(manifest)))
-    (told,) = of_files(cluster(tmp_path), policy, "team", [str(file)])
+    outcome = tried(snapshot := cluster(tmp_path), policy, [made(manifest)], "team")
+    (told,) = document_of(outcome, snapshot)["items"]
     event = events.refused(result.document.request, decision)
     assert event is not None
     assert told["message"] == decision.message
@@ -111,7 +114,7 @@ def test_of_a_pod_that_is_refused(tmp_path: Path, manifest: Json) -> None:
 
 def test_of_a_pod_that_was_bound_elsewhere(tmp_path: Path) -> None:
     policy = offline.load_policy()
-    result = decided(cluster(tmp_path), policy, pod("p", 2), offline.decide_mutate)
+    result = decided(cluster(tmp_path), policy, pod("p", 2), deciding.decide_mutate)
     first, other = [node[0] for node in json.loads(result.pod["metadata"]["annotations"][DECISION])["nodes"]][:2]
     stored = placed(result.pod, other)
     then = cluster(tmp_path, stored, placed(pod("filler", int(_gpus(first))), first))
@@ -120,7 +123,7 @@ def test_of_a_pod_that_was_bound_elsewhere(tmp_path: Path) -> None:
     assert event.message.startswith(
         f"bound to {other}, number 2 of the ranking, not to {first}: that node was full by then"
     )
-    told = explained(then, policy, then.pod("team", "p"))[0]
+    told = decision_of(then, policy, pod_of(then, "team", "p"))
     assert f"not to {first}: why is not known: no Event says it" in told["text"], (
         "the Event has ended, or there was none"
     )
@@ -133,9 +136,9 @@ def test_of_a_pod_that_was_bound_elsewhere(tmp_path: Path) -> None:
         "involvedObject": {"uid": stored["metadata"]["uid"]},
     }
     now = cluster(tmp_path, stored, written)
-    assert explained(now, policy, now.pod("team", "p"))[0]["text"] == event.message, "the node has room now"
+    assert decision_of(now, policy, pod_of(now, "team", "p"))["text"] == event.message, "the node has room now"
     forged = cluster(tmp_path, stored, written | {"message": "bound to the moon\x1b[2J"})
-    assert "moon" not in explained(forged, policy, forged.pod("team", "p"))[0]["text"]
+    assert "moon" not in decision_of(forged, policy, pod_of(forged, "team", "p"))["text"]
 
 
 def _gpus(name: str) -> str:

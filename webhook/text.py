@@ -4,6 +4,8 @@ import difflib
 from collections.abc import Callable, Iterable, Sequence
 from functools import lru_cache
 
+from webhook.errors import BadInput
+
 MAX_QUOTE = 80
 """Maximum number of characters quoted from one value."""
 _MAX_NEAR_LENGTH = 64
@@ -169,3 +171,8 @@ def amount_number(resource: str, amount: int) -> str:
             if (amount >= size and amount * 10 % size == 0) or amount >= 16 * size:
                 return f"{amount / size:.1f}".removesuffix(".0") + unit
     return str(amount)
+
+
+def no_such(kind: str, name: str, known: Sequence[str], where: str = "") -> BadInput:
+    """The error for a name that does not exist. It suggests the nearest of the known names."""
+    return BadInput(f"no {kind} {quoted(name)}{where}{suggestion(name, known)}")

@@ -18,7 +18,8 @@ from tests.state.objects import pod as taking
 from webhook.admission.earlier import Choice
 from webhook.admission.record import encoded, record
 from webhook.framework.cluster_view import Placement, Ranked
-from webhook.framework.node_terms import PREFERRED_TERMS, REQUIRED_TERMS, has_name, remove_terms
+from webhook.framework.interface import Outcome
+from webhook.framework.node_terms import REQUIRED_TERMS, has_name
 from webhook.kube.asked import AskedPod
 from webhook.kube.json_patch import Edit
 from webhook.kube.pod import DECISION, Pod
@@ -26,7 +27,7 @@ from webhook.kube.pod_requests import demand_of
 from webhook.placement.settings import PlacementSettings
 from webhook.state.state import ClusterState
 
-PREFERRED, REQUIRED = PREFERRED_TERMS[-1], REQUIRED_TERMS[-2]
+REQUIRED = REQUIRED_TERMS[-2]
 AFFINITY = {
     "nodeAffinity": {
         "preferredDuringSchedulingIgnoredDuringExecution": [preferred_node("a1", 100), preferred_node("a2", 35)]
@@ -35,16 +36,26 @@ AFFINITY = {
 
 
 STRATEGY = "spread"
+DONE = {"nodeAffinity": Outcome("preferred", 2)}
+
+
+def choosing(of: ClusterState, strategy: str) -> Choice:
+    return Choice(placer(of), of.view(0), PlacementSettings(), strategy, "")
 
 
 def choose(of: ClusterState, edit: Edit, strategy: str = STRATEGY) -> Placement:
-    choice = Choice(placer(of), of.view(0), PlacementSettings(), strategy, "")
-    return choice.choose(AskedPod(edit.object, GPUS), edit)
+    return choosing(of, strategy).choose(AskedPod(edit.object, GPUS), edit)
+
+
+def read(strategy: str = STRATEGY) -> str:
+    """What is read of a pod without nodes."""
+    return choosing(state([]), strategy).read(AskedPod(pod(), GPUS))
 
 
 def recorded(text: str | None) -> Placement | None:
     """The choice of an earlier call that this record tells, if it counts; on two nodes that have room."""
-    annotations = {} if text is None else {DECISION: text}
+    rest = f'{{"units":{{"nodeAffinity":["preferred",2]}},"read":"{read()}",'
+    annotations = {} if text is None else {DECISION: text.replace("{", rest, 1) if text.startswith('{"') else text}
     edit = Edit(pod(annotations=annotations, affinity=AFFINITY))
     found = choose(state([node("a1"), node("a2")]), edit)
     return found if found.kept else None
@@ -77,15 +88,14 @@ def test_a_record_that_is_not_ours_does_not_count(text: str | None) -> None:
 
 
 def test_a_record_that_the_affinity_confirms_is_the_earlier_choice() -> None:
-    before = Placement((Ranked("a2", 8, 0, 1.0), Ranked("b", 6, 1, 0.5)), "spread", total=12, kept=True)
-    text = encoded(record("p", "default", "c", {}, before))
-    assert recorded(text) == before
+    before = Placement((Ranked("a2", 8, 0, 1.0), Ranked("b", 6, 1, 0.5)), "spread", total=12, read=read(), kept=True)
+    assert recorded(encoded(record("p", "default", "c", DONE, before))) == before
 
 
 def test_the_strategy_comes_from_the_policy_and_not_from_the_record() -> None:
     """The strategy is the label of a metric, so a tenant must not choose it."""
     found = recorded('{"strategy":"tenant text","nodes":[["a1",8,0,1]]}')
-    assert found == Placement((Ranked("a1", 8, 0, 1.0),), "spread", kept=True)
+    assert found == Placement((Ranked("a1", 8, 0, 1.0),), "spread", read=read(), kept=True)
 
 
 @given(
@@ -102,7 +112,13 @@ def test_any_annotation_can_be_recorded_again_or_does_not_count(value: Any) -> N
 
 # --- whether it holds -------------------------------------------------------------------------------------------------
 
-CHOSEN = Placement((Ranked("a1", 8, 0, 1.0), Ranked("a2", 6, 1, 0.5)), "pack", weights=(100, 35), total=12)
+CHOSEN = Placement(
+    (Ranked("a1", 8, 0, 1.0), Ranked("a2", 6, 1, 0.5)),
+    "pack",
+    weights=(100, 35),
+    total=12,
+    read=read("pack"),
+)
 
 
 def asking(limits: dict[str, str]) -> dict[str, Any]:
@@ -116,7 +132,7 @@ TAKEN = taking("x", 3, on="a1")
 
 def called_again(*containers: dict[str, Any], **changes: Any) -> Pod:
     """A pod for which nodes were ranked when it had the container SMALL, and which has `containers` now."""
-    text = encoded(record("p", "default", "c", {}, CHOSEN, demand_of(pod(containers=[SMALL]))))
+    text = encoded(record("p", "default", "c", DONE, CHOSEN, demand_of(pod(containers=[SMALL]))))
     return pod(containers=containers, annotations={DECISION: text}, **({"affinity": AFFINITY} | changes))
 
 
@@ -143,7 +159,6 @@ def reserved() -> ClusterState:
         pytest.param([SMALL, asking({})], id="a container that asks for nothing"),
         pytest.param([asking({GPU: "6", "cpu": "2"})], id="less CPU"),
         pytest.param([SMALL, asking({GPU: "2"})], id="more, for which there is room"),
-        pytest.param([asking({GPU: "one", "cpu": "4"})], id="text that is no quantity"),
     ],
 )
 def test_a_pod_that_asks_for_no_more_than_there_is_keeps_its_nodes(containers: list[dict[str, Any]]) -> None:
@@ -185,7 +200,7 @@ def test_a_copied_pod_is_not_pinned_to_the_old_node_for_ever() -> None:
         SMALL, affinity={"nodeAffinity": {REQUIRED: {"nodeSelectorTerms": [{"matchFields": [has_name("a1")]}]}}}
     )
     found["metadata"]["annotations"][DECISION] = found["metadata"]["annotations"][DECISION].replace(
-        '"units":{}', '"units":{"nodeAffinity":["required","a1"]}'
+        '"preferred",2', '"required","a1"'
     )
     assert first_node(state(NODES[1:]), found) == ("a2", False)
 
@@ -195,25 +210,3 @@ def test_a_copied_pod_is_not_pinned_to_the_old_node_for_ever() -> None:
 )
 def test_a_record_with_a_demand_that_is_none_does_not_count(asked: str) -> None:
     assert recorded(f'{{"nodes":[["a1",8,0,1.0]],"of":1,"asked":{asked}}}') is None
-
-
-# --- removing the terms for the earlier choice ------------------------------------------------------------------------
-
-OWN = {"weight": 50, "preference": {"matchFields": [has_name("a1")]}}
-MODEL = {"key": "nvidia.com/gpu.product", "operator": "Exists"}
-TERMS: dict[str, tuple[dict[str, Any], dict[str, Any]]] = {
-    "our preferences": (AFFINITY["nodeAffinity"], {}),
-    "not the pod's own": ({PREFERRED: [OWN, preferred_node("a1", 100)]}, {PREFERRED: [OWN]}),
-    "our pin": ({REQUIRED: {"nodeSelectorTerms": [{"matchFields": [has_name("a1")]}]}}, {}),
-    "our pin in a term of the pod's own": (
-        {REQUIRED: {"nodeSelectorTerms": [{"matchExpressions": [MODEL], "matchFields": [has_name("a1")]}, {}]}},
-        {REQUIRED: {"nodeSelectorTerms": [{"matchExpressions": [MODEL], "matchFields": []}, {}]}},
-    ),
-}
-
-
-@pytest.mark.parametrize(("before", "after"), TERMS.values(), ids=TERMS)
-def test_the_terms_for_the_nodes_are_removed(before: dict[str, Any], after: dict[str, Any]) -> None:
-    edit = Edit(pod(affinity={"nodeAffinity": before}))
-    remove_terms(edit, CHOSEN._replace(required=True))
-    assert edit.object["spec"]["affinity"] == {"nodeAffinity": after}

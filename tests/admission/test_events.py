@@ -84,9 +84,7 @@ def test_the_event_of_a_profile_in_shadow_says_what_would_be_done(
 def test_further_findings_are_counted_and_the_event_says_how_to_see_them() -> None:
     event = refused(owned(), denied(BAD, BAD, BAD))
     assert event is not None
-    assert event.message.endswith(
-        "[gpuZero] (policy 1f0c) and 2 more problems: gpu-admission explain -f FILE shows all"
-    )
+    assert event.message.endswith("[gpuZero] (policy 1f0c) and 2 more problems: gpu-admission try -f FILE shows all")
 
 
 def test_a_message_is_one_line_and_bounded() -> None:

@@ -80,7 +80,7 @@ def test_warnings_have_the_form_that_the_api_server_accepts() -> None:
     assert warnings(texts) == ["one", "two lines", "x" * 200, "é [31m", "five", f"1 more warning {LEFT_OUT}six: {ALL}"]
 
 
-LEFT_OUT, ALL = "left out here, of ", "gpu-admission validate shows all"
+LEFT_OUT, ALL = "left out here, of ", "gpu-admission try shows all"
 
 
 def test_a_warning_that_is_too_long_is_cut_and_of_too_many_the_last_are_counted() -> None:

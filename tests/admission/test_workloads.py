@@ -367,6 +367,29 @@ def test_a_runtime_without_gpus_may_tolerate_the_taint_of_their_nodes(mode: str)
         assert (decision.result, warnings_of(decision)) == ("allowed", [])
 
 
+MERGED = [
+    of_kind(
+        "InferenceService",
+        "serving.kserve.io",
+        {"predictor": {"triton": {"storageUri": "s3://m"}, "tolerations": [TAINTED]}},
+    ),
+    of_kind("InferenceService", "ome.io", {"engine": {"minReplicas": 2, "tolerations": [TAINTED]}}),
+    of_kind("InferenceService", "ome.io", {"decoder": {"worker": {"size": 2, "tolerations": [TAINTED]}}}),
+    of_kind(
+        "InferenceService",
+        "ome.io",
+        {"engine": {"minReplicas": 2, "containers": [{"name": "side"}], "tolerations": [TAINTED]}},
+    ),
+]
+
+
+@pytest.mark.parametrize("request_", MERGED, ids=lambda made: f"{made.kind} of {made.group}")
+def test_the_container_with_gpus_may_come_from_the_runtime(request_: Request) -> None:
+    """KServe and OME merge the spec with that of a ServingRuntime: it is not said that its toleration has no use."""
+    decision = validated(request_, policy())
+    assert (decision.result, warnings_of(decision)) == ("allowed", [])
+
+
 @pytest.mark.parametrize("request_", completed(HALF, **THIEF), ids=lambda made: f"{made.kind} of {made.group}")
 def test_what_such_a_template_states_is_judged(request_: Request) -> None:
     warnings = warnings_of(validated(request_, policy()))

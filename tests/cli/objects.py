@@ -14,10 +14,10 @@ from typer.testing import CliRunner
 from tests.controlplane.nodes import node
 from tests.controlplane.objects import made, pod
 from webhook.cli.cluster.load import read_snapshot
-from webhook.cli.cluster.snapshot import Snapshot
 from webhook.cli.main import app
 from webhook.kube.kinds import KINDS
 from webhook.kube.pod import PROFILE_LABEL
+from webhook.whatif.cluster.snapshot import Snapshot
 
 Json = dict[str, Any]
 TAKEN = 1_795_000_000.0
@@ -108,8 +108,10 @@ def call(*arguments: Any, stdin: bytes | str = "") -> Result:
 
 
 def document(*arguments: Any) -> Any:
-    """What a command prints with `-o json`."""
-    return orjson.loads(call(*arguments, "-o", "json").stdout)
+    """What a command prints with `-o json`; of a list its items."""
+    found = orjson.loads(call(*arguments, "-o", "json").stdout)
+    assert found["apiVersion"] == "gpu-admission.io/v1"
+    return found["items"] if found["kind"].endswith("List") else found
 
 
 def terminal(patch: pytest.MonkeyPatch, columns: int) -> None:

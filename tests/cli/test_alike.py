@@ -1,11 +1,11 @@
-"""What `explain` and the page say of a workload: where its pods are, how many are decided alike, and what differs."""
+"""What `why` and the page say of a workload: where its pods are, how many are decided alike, and what differs."""
 
 import json
 from pathlib import Path
 from typing import Any
 
-from tests.cli.objects import CLUSTER, call, of_job, placed, write
-from tests.cli.test_explain import RECORD
+from tests.cli.objects import CLUSTER, call, document, of_job, placed, write
+from tests.cli.test_decided import RECORD
 from tests.controlplane.objects import pod
 from webhook.kube.pod import DECISION
 
@@ -31,7 +31,7 @@ ENDED = decided("train-6", "gpu-a") | {"status": {"phase": "Succeeded"}}
 
 
 def test_how_many_pods_are_alike_and_what_differs(tmp_path: Path) -> None:
-    result = call("explain", "job/train", "-n", "team", "--cluster", write(tmp_path, *CLUSTER, *PODS, ENDED))
+    result = call("why", "job/train", "-n", "team", "--from", write(tmp_path, *CLUSTER, *PODS, ENDED))
     text, *groups = result.stdout.split("\nof train-0:\n")[0].splitlines()
     assert text == "7 pods of job/train: on gpu-a (3), gpu-b (3); 1 ended; chosen for them: gpu-a (4), gpu-b (1)"
     (own, *others) = [line.strip() for line in groups]
@@ -46,11 +46,10 @@ def test_how_many_pods_are_alike_and_what_differs(tmp_path: Path) -> None:
 def test_the_document_has_all_pods_also_while_some_wait(tmp_path: Path) -> None:
     waits = decided("train-9", None)
     file = write(tmp_path, *CLUSTER, *PODS[:2], waits)
-    found = json.loads(call("explain", "train", "-n", "team", "--cluster", file, "-o", "json").stdout)
+    (found,) = document("why", "train", "-n", "team", "--from", file)
     assert found["name"] == "train-9", "one that waits is shown"
-    workload = found["workload"]
-    assert {key: workload[key] for key in ("of", "pods", "nodes", "chosen", "waiting", "ended")} == {
-        "of": "job/train",
+    workload = found["replicas"]
+    assert {key: workload[key] for key in ("pods", "nodes", "chosen", "waiting", "ended")} == {
         "pods": 3,
         "nodes": {"gpu-a": 2},
         "chosen": {"gpu-a": 3},
@@ -63,7 +62,7 @@ def test_the_document_has_all_pods_also_while_some_wait(tmp_path: Path) -> None:
 
 def test_all_alike_is_said_and_of_one_pod_nothing(tmp_path: Path) -> None:
     file = write(tmp_path, *CLUSTER, *PODS[:2])
-    assert "\n  all are decided alike: train-0, train-1\n" in call("explain", "train", "--cluster", file).stdout
-    assert "pods of job/train" not in call("explain", "train-0", "--cluster", file).stdout
+    assert "\n  all are decided alike: train-0, train-1\n" in call("why", "train", "--from", file).stdout
+    assert "pods of job/train" not in call("why", "train-0", "--from", file).stdout
     file = write(tmp_path, *CLUSTER, PODS[0])
-    assert call("explain", "job/train", "--cluster", file).stdout.startswith("team/train-0\n")
+    assert call("why", "job/train", "--from", file).stdout.startswith("team/train-0\n")

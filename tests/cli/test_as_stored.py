@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 
 from tests.cli.objects import OPTED_IN, call, document, namespace, write
-from tests.cli.test_test import states
+from tests.cli.policy.test_test import states
 from tests.controlplane.nodes import node
 from tests.controlplane.objects import deployment, made, pod
 
@@ -51,67 +51,50 @@ def file(folder: Path, obj: Json) -> Path:
 
 
 @pytest.mark.parametrize("obj", [ONE, deployment("one", runtimeClassName="nvidia")], ids=["a pod", "a template"])
-def test_explain_chooses_a_node_where_the_pod_can_run(tmp_path: Path, obj: Json) -> None:
-    (found,) = document("explain", "-f", file(tmp_path, obj), "--cluster", cluster(tmp_path))
-    assert ([each["name"] for each in found["nodes"]], found["refused"]) == (["gpu-nv"], False)
+def test_a_node_is_chosen_where_the_pod_can_run(tmp_path: Path, obj: Json) -> None:
+    (found,) = document("try", "-f", file(tmp_path, obj), "--from", cluster(tmp_path))["items"]
+    assert ([each["name"] for each in found["decision"]["nodes"]], found["good"]) == (["gpu-nv"], True)
     assert not any("runtime:" in line for line in found["diff"]), "the webhook does not add it"
 
 
 def test_what_no_node_has_is_said_without_a_taint_that_the_pod_will_tolerate(tmp_path: Path) -> None:
-    called = call("explain", "-f", file(tmp_path, EIGHT), "--cluster", cluster(tmp_path))
+    called = call("try", "-f", file(tmp_path, EIGHT), "--from", cluster(tmp_path))
     assert "8" in called.stdout
     assert "taint" not in called.stdout + called.stderr
 
 
 @pytest.mark.parametrize("opted_in", [True, False])
-def test_simulate_starts_a_pod_where_it_can_run(tmp_path: Path, opted_in: bool) -> None:
+def test_a_pod_starts_where_it_can_run(tmp_path: Path, opted_in: bool) -> None:
     known = cluster(tmp_path, opted_in=opted_in)
-    found = document("simulate", "-f", file(tmp_path, ONE), "--cluster", known)["workloads"][0]
-    assert (found["without"]["bound"], found["with"]["bound"]) == ({"gpu-nv": 1}, {"gpu-nv": 1})
-    found = document("simulate", "-f", file(tmp_path, EIGHT), "--cluster", known)["workloads"][0]
-    assert "taint" not in [cause["cause"] for cause in found["with"]["causes"]]
+    (found,) = document("try", "-f", file(tmp_path, ONE), "--from", known)["items"]
+    assert found["bound"] == {"gpu-nv": 1}
+    (found,) = document("try", "-f", file(tmp_path, EIGHT), "--from", known)["items"]
+    assert "taint" not in [cause["cause"] for cause in found["causes"]]
 
 
 @pytest.mark.parametrize("opted_in", [True, False])
-def test_a_conflict_that_the_api_server_refuses_is_said(tmp_path: Path, opted_in: bool) -> None:
-    known, conflict = cluster(tmp_path, opted_in=opted_in), file(tmp_path, CONFLICT)
-    message = f'pod "conflict": the API server refuses it: {SAID}'
-    called = call("validate", conflict, "--cluster", known)
-    assert (called.exit_code, called.stderr) == (1, f"{conflict}: document 1: refused: {message}\n")
-    assert call("mutate", conflict, "--cluster", known).exit_code == 1
-    found = document("simulate", "-f", conflict, "--cluster", known)["workloads"][0]
-    assert (found["message"], found["with"]["refused"], found["without"]["refused"]) == (message, True, True)
-    called = call("explain", "-f", conflict, "--cluster", known)
-    assert called.exit_code == 1
-    assert message in called.stdout
-
-
-def test_a_template_whose_pods_it_refuses(tmp_path: Path) -> None:
-    refused = deployment("conflict", runtimeClassName="nvidia", nodeSelector={"runtime": "gvisor"})
-    called = call("validate", file(tmp_path, refused), "--cluster", cluster(tmp_path))
-    assert (called.exit_code, f"its pods will be refused: spec.template.{SAID} [apiServer]\n" in called.stderr) == (
-        1,
-        True,
-    )
+@pytest.mark.parametrize(
+    "obj",
+    [CONFLICT, deployment("conflict", runtimeClassName="nvidia", nodeSelector={"runtime": "gvisor"})],
+    ids=["a pod", "a template"],
+)
+def test_a_conflict_that_the_api_server_refuses_is_said(tmp_path: Path, opted_in: bool, obj: Json) -> None:
+    called = call("try", "-f", file(tmp_path, obj), "--from", cluster(tmp_path, opted_in=opted_in))
+    assert (called.exit_code, f"the API server refuses it: {SAID}\n" in called.stdout) == (1, True)
 
 
 def test_defaults_of_a_limit_range_count(tmp_path: Path) -> None:
     large = cluster(tmp_path, limits(default={"cpu": "900"}, defaultRequest={"cpu": "900"}))
-    (found,) = document("explain", "-f", file(tmp_path, ONE), "--cluster", large)
-    assert found.get("nodes", []) == []
-    found = document("simulate", "-f", file(tmp_path, ONE), "--cluster", large)["workloads"][0]
-    assert (found["starts"], found["without"]["waiting"], "900" in found["message"]) == (False, 1, True)
+    (found,) = document("try", "-f", file(tmp_path, ONE), "--from", large)["items"]
+    assert (found["good"], found["outcome"], "900" in found["message"]) == (False, "refused", True)
 
 
 @pytest.mark.parametrize("opted_in", [True, False])
 def test_what_a_limit_range_refuses_is_said(tmp_path: Path, opted_in: bool) -> None:
     known = cluster(tmp_path, limits(min={"nvidia.com/gpu": "2"}), opted_in=opted_in)
     said = 'limits[nvidia.com/gpu]: saw 1, wanted at least 2 in LimitRange "small"'
-    for command in (("validate", file(tmp_path, ONE)), ("explain", "-f", file(tmp_path, ONE))):
-        called = call(*command, "--cluster", known)
-        assert (called.exit_code, said in called.output) == (1, True)
-    found = document("simulate", "-f", file(tmp_path, ONE), "--cluster", known)["workloads"][0]
-    assert (said in found["message"], found["with"]["refused"], found["without"]["refused"]) == (True, True, True)
+    called = call("try", "-f", file(tmp_path, ONE), "--from", known)
+    assert (called.exit_code, said in called.output) == (1, True)
 
 
 def test_a_case_of_a_policy_and_a_recorded_request_are_judged_so_too(tmp_path: Path) -> None:
@@ -127,13 +110,13 @@ def test_a_case_of_a_policy_and_a_recorded_request_are_judged_so_too(tmp_path: P
     event = {"apiVersion": "audit.k8s.io/v1", "kind": "Event", "stage": "ResponseComplete", "verb": "create"}
     log = tmp_path / "audit.log"
     log.write_text(json.dumps({**event, "objectRef": about, "requestObject": ONE}))
-    found = document("replay", log, "--policy", "default", "--cluster", cluster(tmp_path))
+    found = document("policy", "diff", "default", "-f", log, "--from", cluster(tmp_path))
     assert [each["after"]["node"] for each in found] == ["gpu-nv"]
 
 
 def test_a_snapshot_has_what_is_needed_also_without_names(tmp_path: Path) -> None:
     known = cluster(tmp_path, limits(default={"cpu": "900"}, defaultRequest={"cpu": "900"}, min={"cpu": "1"}))
-    call("snapshot", tmp_path / "out.json", "--anonymous", "--cluster", known, "--metrics", "off")
+    call("snapshot", tmp_path / "out.json", "--anonymous", "--from", known, "--metrics", "off")
     kept = {each["kind"]: each for each in json.loads((tmp_path / "out.json").read_text())["items"]}
     (entry,) = kept["LimitRange"]["spec"]["limits"]
     assert (entry["type"], entry["default"], entry["min"]) == ("Container", {"cpu": "900"}, {"cpu": "1"})

@@ -10,16 +10,16 @@ from webhook.cli.completion import main
 @pytest.mark.parametrize(
     ("given", "words"),
     [
-        pytest.param(["pend"], ["pending", ":0"], id="a command"),
-        pytest.param(["nodes", "--wat"], ["--watch", ":0"], id="an option"),
-        pytest.param(["nodes", "-o", ""], ["table", "wide", "json", "yaml", ":0"], id="a choice"),
-        pytest.param(["lint", ""], [":0"], id="a file, which the shell completes"),
+        pytest.param(["wh"], ["why", ":0"], id="a command"),
+        pytest.param(["top", "--wat"], ["--watch", ":0"], id="an option"),
+        pytest.param(["top", "-o", ""], ["table", "wide", "json", "yaml", ":0"], id="a choice"),
+        pytest.param(["policy", "lint", ""], [":0"], id="a file, which the shell completes"),
     ],
 )
 def test_completions(
     given: list[str], words: list[str], monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    monkeypatch.setattr(sys, "argv", ["kubectl_complete-gpu_admission", *given])
+    monkeypatch.setattr(sys, "argv", ["kubectl_complete-gpu", *given])
     for name in ("_GPU_ADMISSION_COMPLETE", "COMP_WORDS", "COMP_CWORD"):
         monkeypatch.setenv(name, "")
     main()

@@ -19,7 +19,7 @@ from webhook.tls import issue
 
 
 def test_without_problems_every_check_is_ok(tmp_path: Path) -> None:
-    result = call("doctor", "--cluster", write(tmp_path, *healthy(), kinds=[*KINDS, *QUESTIONS]))
+    result = call("doctor", "--from", write(tmp_path, *healthy(), kinds=[*KINDS, *QUESTIONS]))
     assert [line for line in result.stdout.splitlines() if not line.startswith("ok ")] == []
     assert result.exit_code == 0
     answered = "nothing is broken, and every call was answered (of 7 calls since the API server started)"
@@ -47,7 +47,7 @@ def test_without_problems_every_check_is_ok(tmp_path: Path) -> None:
 def test_the_last_lines_say_whether_the_webhook_is_healthy(tmp_path: Path, spoil: Spoil, said: list[str]) -> None:
     objects = healthy()
     spoil(objects)
-    result = call("doctor", "--cluster", write(tmp_path, *objects, kinds=[*KINDS, *QUESTIONS]))
+    result = call("doctor", "--from", write(tmp_path, *objects, kinds=[*KINDS, *QUESTIONS]))
     for each in said:
         assert each in result.stderr
 
@@ -87,8 +87,8 @@ def test_a_namespace_may_look_like_a_number(tmp_path: Path) -> None:
 
 def test_an_anonymous_snapshot_has_the_same_results_but_for_what_it_leaves_out(tmp_path: Path) -> None:
     file, hidden = write(tmp_path, *healthy(), kinds=(*KINDS, *QUESTIONS)), tmp_path / "hidden.json"
-    assert call("snapshot", "--anonymous", hidden, "--cluster", file).exit_code == 0
-    found = document("doctor", "--cluster", hidden)
+    assert call("snapshot", "--anonymous", hidden, "--from", file).exit_code == 0
+    found = document("doctor", "--from", hidden)
     states = {each["check"]: each["state"] for each in found if each["state"] != "ok"}
     assert states == dict.fromkeys(("policy", "certificate", "descheduler"), "unknown"), found
 
@@ -112,5 +112,5 @@ def section(title: str) -> str:
 
 
 def test_classes_are_not_compared_with_unknown_namespaces(tmp_path: Path) -> None:
-    result = call("doctor", "--cluster", write(tmp_path, *CLUSTER, kinds=["Node", "Pod"]))
+    result = call("doctor", "--from", write(tmp_path, *CLUSTER, kinds=["Node", "Pod"]))
     assert "fits no pod" not in result.stdout

@@ -13,7 +13,7 @@ from typing import Any
 import pytest
 
 from tests.cli.objects import CLUSTER, call, of_job, placed, write
-from tests.cli.test_nodes_by import metered, replica
+from tests.cli.test_top_by import metered, replica
 from tests.controlplane.nodes import node
 from tests.controlplane.objects import pod
 from webhook.kube.pod import DECISION
@@ -22,8 +22,6 @@ ROOT = Path(__file__).resolve().parents[2]
 PAGE = (ROOT / "docs" / "cli.md").read_text().partition("\n## Documents\n")[2].partition("\n## ")[0]
 SECTIONS = {title: text for title, _, text in [part.partition("\n") for part in PAGE.split("\n### ")[1:]]}
 QUOTED = re.compile(r'"(\w+)"')
-CAUSE = {"cause", "nodes", "text", "fix", "enough", "elsewhere"}
-"""`explain` and `simulate` have the causes of `pending`."""
 FILES = {
     "pods.json": [pod("one", 8), pod("bad", 64)],
     "set.json": [
@@ -36,16 +34,14 @@ FILES = {
     ],
     "broken.json": [{"apiVersion": "v1", "kind": "Pod", "metadata": {"name": "b"}}],
 }
-RUNS = {
-    "nodes": [[], *[["--by", word] for word in ("namespace", "owner", "class", "model")]],
-    "pending": [[]],
-    "explain": [["waits"], ["decided"], ["job/train"], ["-f", "pods.json"], ["-f", "set.json"], ["-f", "broken.json"]],
+RUNS: dict[str, list[list[Any]]] = {
+    "why": [[], ["waits"], ["decided"], ["job/train"]],
+    "top": [[], *[[what] for what in ("namespaces", "workloads", "classes", "models")]],
+    "try": [["-f", name] for name in ("pods.json", "set.json", "broken.json")],
+    "drain": [[], ["gpu-f"], ["gpu-a"]],
     "doctor": [[]],
-    "audit": [["-n", "team"]],
-    "balance": [["--suggest"], ["job/train"]],
-    "simulate": [["-f", "pods.json"], ["-f", "set.json"]],
-    "test": [[ROOT / "manifests/examples/tests"]],
-    "replay": [["pods.json", "--policy", "default"]],
+    "policy diff": [["-n", "team"], ["default", "-f", "pods.json"]],
+    "policy test": [[ROOT / "manifests/examples/tests"]],
 }
 
 
@@ -84,23 +80,29 @@ def test_the_keys_are_those_of_the_page(tmp_path: Path, monkeypatch: pytest.Monk
     monkeypatch.chdir(tmp_path)
     for name, objects in FILES.items():
         Path(name).write_text(json.dumps({"apiVersion": "v1", "kind": "List", "items": objects}))
-    file = [] if command == "test" else ["--cluster", cluster(tmp_path)]
+    file = [] if command == "policy test" else ["--from", cluster(tmp_path)]
     printed: set[str] = set()
     for arguments in RUNS[command]:
-        printed.update(keys(json.loads(call(command, *arguments, *file, "-o", "json").stdout)))
+        printed.update(keys(json.loads(call(*command.split(), *arguments, *file, "-o", "json").stdout)))
+    printed -= {"apiVersion", "kind", "items"}
     text = SECTIONS[command]
     written = {*QUOTED.findall(text), *re.findall(r"`(\w+)`", text)}
-    assert printed - written - (CAUSE if command in ("explain", "simulate") else set()) == set()
-    assert set(QUOTED.findall(text)) - printed == set()
+    assert (
+        printed
+        - written
+        - ({*QUOTED.findall(SECTIONS["why"]), *re.findall(r"`(\w+)`", SECTIONS["why"])} if command == "try" else set())
+        == set()
+    )
+    assert set(QUOTED.findall(text)) - printed <= {"items"}
 
 
 def test_the_keys_of_the_page_are_those_of_its_export(tmp_path: Path) -> None:
-    call("ui", "--cluster", cluster(tmp_path), "--html", tmp_path / "page.html")
+    call("ui", "--from", cluster(tmp_path), "--html", tmp_path / "page.html")
     (text,) = re.findall(r'id="state">(.*?)</script>', (tmp_path / "page.html").read_text(), re.DOTALL)
     state = {
         key: value for key, value in json.loads(text).items() if key not in ("about", "lists", "leftOut", "answers")
     }
     written = set(QUOTED.findall((ROOT / "docs" / "ui.md").read_text().partition("## Export")[2]))
-    of_commands = set(QUOTED.findall(SECTIONS["nodes"] + SECTIONS["explain"]))
+    of_commands = set(QUOTED.findall(SECTIONS["top"] + SECTIONS["why"]))
     assert set(keys(state)) - written - of_commands == set()
     assert written - set(keys(state)) == set()

@@ -15,7 +15,7 @@ import pytest
 from tests.cli.objects import CLUSTER, call, placed, write
 from tests.controlplane.objects import pod
 from webhook.cli import main as cli
-from webhook.cli import nodes
+from webhook.cli import top
 
 BASE = [sys.executable, "-m", "webhook"]
 
@@ -23,7 +23,7 @@ BASE = [sys.executable, "-m", "webhook"]
 def test_a_closed_pipe_is_not_a_refusal(tmp_path: Path) -> None:
     read, written = os.pipe()
     os.close(read)
-    command = [*BASE, "nodes", "--cluster", str(write(tmp_path, *CLUSTER))]
+    command = [*BASE, "top", "--from", str(write(tmp_path, *CLUSTER))]
     with os.fdopen(written, "wb") as stdout:
         ended = subprocess.run(command, stdout=stdout, stderr=subprocess.PIPE, check=False)
     assert (ended.returncode, ended.stderr) == (128 + signal.SIGPIPE, b"")
@@ -33,8 +33,8 @@ def test_ctrl_c_is_not_a_refusal(tmp_path: Path, monkeypatch: pytest.MonkeyPatch
     def interrupted(*_: Any, **__: Any) -> None:
         raise KeyboardInterrupt
 
-    monkeypatch.setattr(nodes, "snapshot_of", interrupted)
-    assert call("nodes", "--cluster", write(tmp_path, *CLUSTER)).exit_code == 128 + signal.SIGINT
+    monkeypatch.setattr(top, "snapshot_of", interrupted)
+    assert call("top", "--from", write(tmp_path, *CLUSTER)).exit_code == 128 + signal.SIGINT
 
 
 def test_an_unexpected_exception_is_a_message(
@@ -56,7 +56,7 @@ def test_an_unexpected_exception_is_a_message(
 
 
 def test_a_full_disk_is_no_mistake_of_ours(tmp_path: Path) -> None:
-    command = [*BASE, "nodes", "-o", "json", "--cluster", str(write(tmp_path, *CLUSTER))]
+    command = [*BASE, "top", "-o", "json", "--from", str(write(tmp_path, *CLUSTER))]
     with Path("/dev/full").open("wb") as stdout:
         ended = subprocess.run(command, stdout=stdout, stderr=subprocess.PIPE, check=False)
     assert (ended.returncode, ended.stderr) == (2, b"error: [Errno 28] No space left on device\n")
@@ -65,7 +65,7 @@ def test_a_full_disk_is_no_mistake_of_ours(tmp_path: Path) -> None:
 @pytest.mark.parametrize("text", ["", "\n", "---\n", "# nothing\n"])
 def test_an_empty_file_is_an_error(tmp_path: Path, text: str) -> None:
     (tmp_path / "c.yaml").write_text(text)
-    result = call("nodes", "--cluster", tmp_path / "c.yaml")
+    result = call("top", "--from", tmp_path / "c.yaml")
     assert (result.exit_code, result.stdout) == (2, "")
     assert (
         "c.yaml: there is nothing in it. Give what kubectl get nodes,pods,namespaces -A -o json prints" in result.stderr
@@ -73,28 +73,28 @@ def test_an_empty_file_is_an_error(tmp_path: Path, text: str) -> None:
 
 
 def test_a_cluster_from_stdin(tmp_path: Path) -> None:
-    command = [*BASE, "nodes", "--cluster", "-"]
+    command = [*BASE, "top", "--from", "-"]
     with write(tmp_path, *CLUSTER).open("rb") as stdin:
         ended = subprocess.run(command, stdin=stdin, capture_output=True, check=True)
     assert ended.stdout.startswith(b"NODE ")
 
 
-@pytest.mark.parametrize("command", ["explain", "pending"])
+@pytest.mark.parametrize("command", ["why"])
 def test_a_pod_of_a_file_is_found_in_any_namespace(tmp_path: Path, command: str) -> None:
     same = placed(pod("waits", 4), None)
     same["metadata"] |= {"namespace": "other", "uid": "u"}
-    assert "team/waits" in call(command, "waits", "--cluster", write(tmp_path, *CLUSTER)).stdout
-    result = call(command, "waits", "--cluster", write(tmp_path, *CLUSTER, same))
+    assert "team/waits" in call(command, "waits", "--from", write(tmp_path, *CLUSTER)).stdout
+    result = call(command, "waits", "--from", write(tmp_path, *CLUSTER, same))
     assert (result.exit_code, result.stdout) == (2, "")
-    assert result.stderr == 'error: pod "waits" is in 2 namespaces: other, team. Give one: -n\n'
-    assert call(command, "wait", "--cluster", write(tmp_path, *CLUSTER)).stderr == (
-        'error: no pod "wait"; did you mean waits?\n'
+    assert result.stderr == 'error: "waits" is in 2 namespaces: other, team. Give one: -n\n'
+    assert call(command, "wait", "--from", write(tmp_path, *CLUSTER)).stderr == (
+        'error: no pod or workload "wait"; did you mean waits?\n'
     )
 
 
 def test_a_file_that_is_not_a_kubeconfig_is_an_error(tmp_path: Path) -> None:
     (tmp_path / "config").write_text("root:x:0:0\n")
-    said = call("nodes", "--kubeconfig", tmp_path / "config").stderr
+    said = call("top", "--kubeconfig", tmp_path / "config").stderr
     assert (
         said
         == f"error: --kubeconfig {tmp_path}/config: it has not the form of a kubeconfig. kubectl config view shows one\n"

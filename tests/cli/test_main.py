@@ -1,11 +1,13 @@
-"""The interface for scripts: input, and exit statuses. What is printed: tests/cli/test_decisions.py.
+"""The interface for scripts: input, exit statuses, help.
 
-Covers errors, cli.export, cli.lint, cli.options, cli.serve, cli.terminal.
+Covers errors, cli.policy.export, cli.policy.lint, cli.options, cli.serve, cli.terminal.
 """
 
 import json
+import re
 import subprocess
 import sys
+from collections.abc import Mapping
 from importlib.metadata import version
 from pathlib import Path
 from typing import Any
@@ -13,36 +15,10 @@ from typing import Any
 import orjson
 import pytest
 
-from tests.builders import admission_review
-from tests.cli.given import BAD, CONFLICT, GOOD, PLAIN, SERVICE, TRAINING
+from tests.cli.given import CONFLICT, GOOD
 from tests.cli.objects import call
-from webhook.cli.main import COMMANDS
+from webhook.cli.main import COMMANDS, POLICY
 from webhook.kube.pod import ZONE
-
-# --- exit status ------------------------------------------------------------------------------------------------------
-
-
-@pytest.mark.parametrize(
-    ("command", "values", "status"),
-    [
-        pytest.param("mutate", [GOOD], 0, id="mutate, a good pod"),
-        pytest.param("mutate", [PLAIN], 0, id="mutate, a pod without a GPU"),
-        pytest.param("mutate", [GOOD, CONFLICT, GOOD], 1, id="mutate, one conflict among good ones"),
-        pytest.param("mutate", [SERVICE], 0, id="mutate, a Service"),
-        pytest.param("mutate", [SERVICE, CONFLICT, {"kind": "Service"}], 2, id="mutate, an object without apiVersion"),
-        pytest.param("validate", [PLAIN], 0, id="validate, a pod without a GPU"),
-        pytest.param("validate", [CONFLICT], 1, id="validate, a conflict"),
-        pytest.param("validate", [GOOD, BAD], 1, id="validate, one bad pod among good ones"),
-        pytest.param("validate", [BAD, {"kind": "Pod"}], 2, id="validate, a bad pod and then a malformed one"),
-        pytest.param("validate", [admission_review(BAD)], 1, id="validate, a review"),
-        pytest.param("validate", [TRAINING], 1, id="validate, a workload that the policy names"),
-    ],
-)
-@pytest.mark.parametrize("form", ["yaml", "json"])
-def test_exit_status(file: Any, command: str, values: list[Any], status: int, form: str) -> None:
-    result = call(command, file(*values, form=form))
-    assert result.exit_code == status
-    assert bool(result.stderr) == (status != 0) or command == "mutate"
 
 
 def test_the_version_is_that_of_the_package() -> None:
@@ -55,11 +31,10 @@ MISSING = "cannot be read: No such file or directory. Give"
 @pytest.mark.parametrize(
     ("arguments", "said"),
     [
-        pytest.param(["mutate", "/no"], f"/no: {MISSING} a file, or - for stdin", id="a missing file"),
-        pytest.param(["validate", "/"], "/: cannot be read: Is a directory. Give a file, or - for stdin", id="a folder"),
-        pytest.param(["mutate", "-", "--policy", "/no"], f"/no: {MISSING} a file, or - for stdin", id="a missing policy"),
-        pytest.param(["mutate", "-", "--cluster", "/no"], f"/no: {MISSING} what kubectl get -o json prints", id="a missing cluster"),
-        pytest.param(["lint", "/no"], f"/no: {MISSING} a file, or - for stdin", id="nothing to lint"),
+        pytest.param(["try", "--offline", "-f", "/no"], f"/no: {MISSING} a file, or - for stdin", id="a missing file"),
+        pytest.param(["try", "--offline", "-f", "-", "--policy", "/no"], f"/no: {MISSING} a file, or - for stdin", id="a missing policy"),
+        pytest.param(["try", "-f", "-", "--from", "/no"], f"/no: {MISSING} what kubectl get -o json prints", id="a missing snapshot"),
+        pytest.param(["policy", "lint", "/no"], f"/no: {MISSING} a file, or - for stdin", id="nothing to lint"),
     ],
 )  # fmt: skip
 def test_a_file_that_cannot_be_read_is_a_one_line_error(arguments: list[str], said: str) -> None:
@@ -71,15 +46,12 @@ def test_a_file_that_cannot_be_read_is_a_one_line_error(arguments: list[str], sa
 @pytest.mark.parametrize(
     "command",
     [
-        "explain -f - --cluster -",
-        "explain -f - -f -",
-        "simulate -f - --cluster -",
-        "simulate --trace - --cluster -",
-        "mutate - --cluster -",
-        "validate - --policy -",
-        "replay - --policy -",
-        "replay a.log --policy - --before -",
-        "nodes --cluster - --policy -",
+        "try -f - --from -",
+        "try -f - -f -",
+        "try -f - --policy -",
+        "policy diff - -f -",
+        "policy diff - --before - -f a.log",
+        "top --from - --policy -",
     ],
 )
 def test_stdin_stands_for_one_file(command: str) -> None:
@@ -91,7 +63,7 @@ def test_stdin_stands_for_one_file(command: str) -> None:
 
 
 def test_stdin_and_stdout_are_two_files() -> None:
-    assert call("snapshot", "-", "--cluster", "-", "--metrics", "off", stdin=json.dumps(GOOD)).exit_code == 0
+    assert call("snapshot", "-", "--from", "-", "--metrics", "off", stdin=json.dumps(GOOD)).exit_code == 0
 
 
 @pytest.mark.parametrize(
@@ -109,15 +81,15 @@ def test_stdin_and_stdout_are_two_files() -> None:
     ],
 )  # fmt: skip
 def test_bad_input_is_a_one_line_error(stdin: bytes | str, said: str | None) -> None:
-    result = call("mutate", "-", stdin=stdin)
+    result = call("try", "--offline", "-f", "-", stdin=stdin)
     assert result.exit_code == 2
     assert result.stdout == ""
-    assert result.stderr.count("\n") == 1
-    assert result.stderr == said or (said is None and result.stderr.startswith("error: -: neither YAML nor JSON: "))
+    first = result.stderr.partition("\n")[0] + "\n"
+    assert first == said or (said is None and first.startswith("error: -: neither YAML nor JSON: "))
 
 
 @pytest.mark.parametrize(
-    "arguments", [["mutate"], ["mutate", "-", "-o", "table"], ["nothing"], ["mutate", "-", "--x"]], ids=str
+    "arguments", [["policy", "lint"], ["try", "-o", "table"], ["nothing"], ["top", "--x"], ["policy", "x"]], ids=str
 )
 def test_wrong_arguments_are_status_2(arguments: list[str]) -> None:
     result = call(*arguments)
@@ -128,14 +100,14 @@ def test_wrong_arguments_are_status_2(arguments: list[str]) -> None:
 
 def test_lint(file: Any) -> None:
     good = file({"profiles": {"default": {}, "quiet": {"shadow": True}}}, name="good.yaml")
-    result = call("lint", good)
+    result = call("policy", "lint", good)
     assert result.exit_code == 0
     assert result.stdout.startswith(f"{good}: good: 2 profiles, hash ")
     bad = file({"gpu": []}, name="bad.yaml")
-    result = call("lint", bad)
+    result = call("policy", "lint", bad)
     assert (result.exit_code, result.stdout) == (1, "")
     assert result.stderr == f'{bad}: line 1: gpu: unknown key; did you mean "gpus"?\n'
-    assert call("lint", "-", stdin="gpus: []").exit_code == 0
+    assert call("policy", "lint", "-", stdin="gpus: []").exit_code == 0
 
 
 @pytest.mark.parametrize(
@@ -151,7 +123,7 @@ def test_lint_warns_of_a_hard_constraint_that_counts_domains_without_gpus(
     file: Any, spread: dict[str, Any], warns: bool
 ) -> None:
     path = file({"profiles": {"default": {}, "hard": {"injectors": {"topologySpread": spread}}}}, name="p.yaml")
-    result = call("lint", path)
+    result = call("policy", "lint", path)
     said = (
         f"{path}: warning: profiles.hard.injectors.topologySpread.constraints: DoNotSchedule over {ZONE} also counts values that "
         "only nodes without GPUs have: then at most 2 pods (maxSkew) of a workload start for each other value, and the rest "
@@ -169,11 +141,24 @@ def test_certs(tmp_path: Path) -> None:
     assert all(path.exists() for path in written)
 
 
-def test_help_names_every_command_in_order() -> None:
-    text = call("--help").stdout
+@pytest.mark.parametrize(
+    ("of", "commands"), [pytest.param([], COMMANDS, id="all"), pytest.param(["policy"], POLICY, id="policy")]
+)
+def test_help_names_every_command_in_order(of: list[str], commands: Mapping[str, str]) -> None:
+    text = call(*of, "--help").stdout
     words = [line.split()[1] for line in text.splitlines() if len(line.split()) > 1]
-    assert list(dict.fromkeys([word for word in words if word in COMMANDS])) == list(COMMANDS)
-    assert "Exit status" in text
+    assert list(dict.fromkeys([word for word in words if word in commands])) == list(commands)
+
+
+EVERY = [[name] for name in COMMANDS if name != "policy"] + [["policy", name] for name in POLICY]
+
+
+@pytest.mark.parametrize("command", EVERY, ids=" ".join)
+def test_the_help_of_a_command_has_an_example_and_names_no_command_that_is_none(command: list[str]) -> None:
+    text = call(*command, "--help").stdout
+    named = re.findall(r"gpu-admission (policy )?([a-z-]+)", re.sub(r"[│\s]+", " ", text))
+    assert command[0] in ("serve", "certs", "ui", "snapshot") or named
+    assert [name for of, name in named if name not in (POLICY if of else COMMANDS)] == []
 
 
 # --- as a process -----------------------------------------------------------------------------------------------------
@@ -183,8 +168,10 @@ def test_the_program_itself(tmp_path: Path) -> None:
     """As a process: stdin, stdout, stderr and exit status."""
     command = [sys.executable, "-m", "webhook"]
     text = orjson.dumps(GOOD) + orjson.dumps(CONFLICT)
-    done = subprocess.run([*command, "mutate", "-", "-o", "json"], input=text, capture_output=True, check=False)
+    done = subprocess.run(
+        [*command, "try", "--offline", "-f", "-", "-o", "patch"], input=text, capture_output=True, check=False
+    )
     assert done.returncode == 1
-    assert [json.loads(line)["metadata"]["name"] for line in done.stdout.splitlines()] == ["trainer"]
-    assert done.stderr.startswith(b'-: document 2: refused: pod "two": ')
+    assert len(done.stdout.splitlines()) == 1
+    assert done.stderr.startswith(b'-: document 2: pod/two: refused: pod "two": ')
     assert b"\x1b" not in done.stderr, "no colours without a terminal"

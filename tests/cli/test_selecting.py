@@ -4,8 +4,9 @@ from typing import Any
 
 import pytest
 
-from webhook.cli.reading import selector, selects
+from webhook.cli.reading import selector
 from webhook.errors import BadInput
+from webhook.kube import selectors
 
 LABELS = {"app": "chat", "tier": ""}
 
@@ -39,4 +40,4 @@ def test_text_that_is_not_a_selector_is_an_error(text: str) -> None:
     ],
 )
 def test_a_label_selector_of_an_object(label_selector: Any, matches: bool) -> None:
-    assert selects(label_selector, LABELS) is matches
+    assert selectors.matches(label_selector, LABELS) is matches

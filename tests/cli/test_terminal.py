@@ -38,15 +38,15 @@ def test_columns_are_aligned_with_wide_and_combining_characters(capsys: pytest.C
 
 def test_escape_codes_in_a_message_of_the_scheduler_are_not_printed(tmp_path: Path) -> None:
     waits = placed(pod("waits", 4), None, **unschedulable("0/4 nodes are available: \x1b[2J\x1b[1;1Hall is fine."))
-    result = call("pending", "--cluster", write(tmp_path, *CLUSTER[:4], waits))
+    result = call("why", "--from", write(tmp_path, *CLUSTER[:4], waits))
     assert "\x1b" not in result.output
 
 
 def test_a_long_message_of_the_scheduler_is_cut_off_in_the_table_only(tmp_path: Path) -> None:
     said = f"0/4 nodes are available: {'x' * 20_000}."
     cluster = write(tmp_path, *CLUSTER[:4], placed(pod("waits", 4), None, **unschedulable(said)))
-    assert max(map(len, call("pending", "--cluster", cluster).stdout.splitlines())) < 1100
-    assert said in call("pending", "--cluster", cluster, "-o", "json").stdout
+    assert max(map(len, call("why", "--from", cluster).stdout.splitlines())) < 1100
+    assert said in call("why", "--from", cluster, "-o", "json").stdout
 
 
 @pytest.fixture

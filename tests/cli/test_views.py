@@ -1,6 +1,6 @@
-"""Every view of a cluster counts its GPUs alike, each of them once: `nodes`, `balance`, `simulate`, the page and the metrics.
+"""Every view of a cluster counts its GPUs alike, each of them once: `top`, `drain`, `try`, the page and the metrics.
 
-Covers state.gpu_amounts, cli.cluster.devices, cli.waiting.free_gpus, cli.waiting.causes.
+Covers state.gpu_amounts, whatif.cluster.devices, whatif.waiting.free_gpus, whatif.waiting.causes.
 """
 
 from collections.abc import Iterable
@@ -15,19 +15,19 @@ from tests.cli.objects import TAKEN, snapshot, write
 from tests.controlplane.nodes import node
 from tests.devices import dra
 from tests.placement.claiming import cluster, partitioned
-from webhook.cli.balance import balanced
 from webhook.cli.cluster.anonymous import anonymous
 from webhook.cli.cluster.load import read_snapshot, write_snapshot
-from webhook.cli.cluster.report import gpu_nodes, holders, report
-from webhook.cli.cluster.snapshot import Snapshot
-from webhook.cli.offline import load_policy
-from webhook.cli.simulating.run import simulate
+from webhook.cli.drain import drainable
 from webhook.cli.ui.picture import Picture
 from webhook.devices.source_kai import KAI
 from webhook.devices.source_vgpu import HAMI, VOLCANO
 from webhook.placement.gpu_counts import count
 from webhook.placement.settings import Health
 from webhook.state.gpu_amounts import gpu_amounts
+from webhook.whatif.cluster.report import gpu_nodes, holders, report
+from webhook.whatif.cluster.snapshot import Snapshot
+from webhook.whatif.offline import load_policy
+from webhook.whatif.tried import try_pods
 
 POLICY = load_policy()
 
@@ -64,19 +64,20 @@ def test_pods_have_what_is_allocated(everything: Snapshot) -> None:
     assert of_pods == {name: round(TOTAL[name] - FREE[name], 3) for name in TOTAL}
     by = {each["namespace"]: each["gpus"] for each in holders(found, "namespace")}
     assert by["team-a"] == {DRIVER: 2.25, KAI.name: 0.75}
+    (hami,) = [each for each in holders(found, "workload") if each["workload"] == "team/pod/hami-part"]
+    assert hami["on"] == {"hami": 0.25}
     assert by["team"] == {DRIVER: 1, GPU: 5, HAMI.name: 0.25, VOLCANO.name: 0.5}
 
 
-def test_balance_counts_the_same(everything: Snapshot) -> None:
-    found = balanced(everything, POLICY, None)
+def test_drain_counts_the_same(everything: Snapshot) -> None:
+    found = drainable(everything, POLICY)
     assert found["freeGpus"] == sum(FREE.values())
     assert found["wholeNodes"] == 0
-    assert {each["of"]: each["gpus"] for each in found["workloads"]}["pod/hami-part"] == {"hami": 0.25}
 
 
-def test_simulate_counts_the_same(everything: Snapshot) -> None:
-    found = simulate(everything, POLICY, [[]]).gpus
-    wanted = {name: dict.fromkeys(("before", "without", "with"), amount) for name, amount in FREE.items()}
+def test_try_counts_the_same(everything: Snapshot) -> None:
+    found = try_pods(everything, POLICY, []).gpus
+    wanted = {name: dict.fromkeys(("before", "after"), amount) for name, amount in FREE.items()}
     assert {name: of["free"] for name, of in found.items()} == wanted
 
 

@@ -1,9 +1,8 @@
-"""What the scheduler's allocator gives, and `simulate` says before: the cases of tests/devices/test_search.py."""
+"""What the scheduler's allocator gives, and `try` says before: the cases of tests/devices/test_search.py."""
 
 import asyncio
 
 import pytest
-import yaml
 
 from tests.controlplane.api import Api, wait_until
 from tests.controlplane.clusters import applied
@@ -13,11 +12,10 @@ from tests.controlplane.plane import ControlPlane
 from tests.devices import dra
 from tests.devices.test_search import CASES
 from tests.e2e.test_devices import where_served
+from tests.trying import tried
 from webhook.cli.cluster.load import load
-from webhook.cli.offline import load_policy
-from webhook.cli.pending import KINDS
-from webhook.cli.simulate import manifests
-from webhook.cli.simulating.run import simulate
+from webhook.whatif.answers import KINDS
+from webhook.whatif.offline import load_policy
 
 pytestmark = pytest.mark.controlplane
 BY_NAME = {f"case-{number}": case for number, case in enumerate(CASES)}
@@ -39,20 +37,17 @@ async def test_pods_get_devices_exactly_where_they_are_said_to(
 
         def said() -> dict[str, bool]:
             snapshot, policy = load(control_plane.kubeconfig, None, KINDS), load_policy()
-            planned = manifests("\n---\n".join(map(yaml.safe_dump, pods)).encode(), "-", policy, namespace)
-            return {
-                each.name.removeprefix("pod/"): bool(each.sides["without"].bound)
-                for each in simulate(snapshot, policy, [planned]).workloads
-            }
+            outcome = tried(snapshot, policy, pods, namespace, asks=False)
+            return {each.plan.of.removeprefix("pod/"): bool(each.bound) for each in outcome.tried}
 
         told = await asyncio.to_thread(said)
         await asyncio.gather(*[api.create(each, namespace) for each in pods])
 
-        async def tried() -> dict[str, bool]:
+        async def settled() -> dict[str, bool]:
             found = await api.pods(namespace)
             assert all(each["spec"].get("nodeName") or each["status"].get("conditions") for each in found)
             return {each["metadata"]["name"]: bool(each["spec"].get("nodeName")) for each in found}
 
-        bound = await wait_until(tried, 120, "all pods to be tried")
+        bound = await wait_until(settled, 120, "all pods to be tried")
     wanted = {name: case.values[2] for name, case in BY_NAME.items()}
     assert bound == told == wanted, {case.id: bound[name] for name, case in BY_NAME.items()}

@@ -22,7 +22,7 @@ async def report(plane: ControlPlane, namespace: str) -> tuple[int, dict[str, li
     line = ["doctor", "--conformance", namespace, "--kubeconfig", str(plane.kubeconfig), "-o", "json"]
     answer = await asyncio.to_thread(CliRunner().invoke, app, line)
     texts: dict[str, list[str]] = {}
-    for each in json.loads(answer.stdout):
+    for each in json.loads(answer.stdout)["items"]:
         texts.setdefault(each["state"], []).append(each["text"])
     return answer.exit_code, texts
 

@@ -15,10 +15,10 @@ from tests.controlplane.plane import ControlPlane
 from tests.controlplane.programs import SERVES_EXTENDED_RESOURCES
 from tests.installed import Installed, decision, opt_in, tried
 from webhook.cli.cluster.load import load as read_cluster
-from webhook.cli.offline import load_policy
-from webhook.cli.pending import KINDS as KINDS_OF_PENDING
-from webhook.cli.pending import answers
 from webhook.kube.kinds import KINDS
+from webhook.whatif.answers import KINDS as KINDS_OF_PENDING
+from webhook.whatif.answers import answers
+from webhook.whatif.offline import load_policy
 
 pytestmark = pytest.mark.controlplane
 SIZES = (8, 8, 4, 4, 2, 2)

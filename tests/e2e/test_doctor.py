@@ -254,7 +254,7 @@ async def test_rights_that_are_missing_are_named_and_the_rest_is_checked(scene: 
     async def told(unknown: Callable[[set[str]], bool]) -> tuple[dict[str, Json], str]:
         """The checks by name, and stderr, once those whose state is unknown are as wanted: the API server hears of rights later."""
         result = await asyncio.to_thread(call, "doctor", "--kubeconfig", kubeconfig, "-o", "json")
-        found = {each["check"]: each for each in json.loads(result.stdout)}
+        found = {each["check"]: each for each in json.loads(result.stdout)["items"]}
         lacking = {check for check, each in found.items() if each["state"] == "unknown"}
         assert unknown(lacking), lacking
         return found, result.stderr

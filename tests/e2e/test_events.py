@@ -14,9 +14,11 @@ from tests.controlplane.objects import Json, deployment, pod
 from tests.controlplane.plane import ControlPlane
 from tests.e2e.bare import bare
 from tests.installed import ROOT, SHIPPED, Installed, decision, opt_in
+from tests.trying import pod_of
 from webhook.cli.cluster.load import load
-from webhook.cli.explain import KINDS, explained
+from webhook.cli.decided import decision_of
 from webhook.policy.model import Policy
+from webhook.whatif.answers import KINDS
 
 pytestmark = pytest.mark.controlplane
 
@@ -122,7 +124,9 @@ async def test_a_pod_that_is_bound_elsewhere_says_so_once(
     assert event["message"].startswith(f"bound to {bound['spec']['nodeName']}, ")
     assert event["message"].endswith(f" not to {first}: that node is cordoned (spec.unschedulable)")
     snapshot = await asyncio.to_thread(load, events.plane.kubeconfig, None, KINDS)
-    assert explained(snapshot, POLICY, snapshot.pod(TEAM, name))[0]["text"] == event["message"], "explain says the same"
+    assert decision_of(snapshot, POLICY, pod_of(snapshot, TEAM, name))["text"] == event["message"], (
+        "explain says the same"
+    )
     await api.delete("Pod", name, TEAM)
     await api.patch("Node", first, {"spec": {"unschedulable": None}})
 

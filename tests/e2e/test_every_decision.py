@@ -1,4 +1,4 @@
-"""Of every pod that this run of the tests has had decided, the stored annotation, the replica's log and `explain` say the same.
+"""Of every pod that this run of the tests has had decided, the stored annotation, the replica's log and `why` say the same.
 
 It runs last (conftest.py). Alone it has its own pods to compare.
 """
@@ -17,12 +17,14 @@ from tests.controlplane.nodes import GPU_TAINT, node
 from tests.controlplane.objects import Json, deployment, job, pod
 from tests.controlplane.plane import ControlPlane
 from tests.controlplane.process import wait_for
+from tests.trying import pod_of
 from webhook.cli.cluster.load import load
-from webhook.cli.cluster.snapshot import Snapshot
-from webhook.cli.explain import KINDS, explained
+from webhook.cli.decided import decision_of
 from webhook.kube.pod import DECISION
 from webhook.kube.record import record_of
 from webhook.policy.model import Policy
+from webhook.whatif.answers import KINDS
+from webhook.whatif.cluster.snapshot import Snapshot
 
 pytestmark = pytest.mark.controlplane
 
@@ -107,7 +109,7 @@ async def test_every_decision_is_told_in_the_same_words(
         namespace, name, said = metadata["namespace"], metadata["name"], in_record(record_of(each))
         logged = lines.get((namespace, name)) or lines.get((namespace, f"{metadata.get('generateName')}*")) or {}
         alone = Snapshot({"Pod": [{**each, "status": {"phase": "Succeeded"}}], "Node": []})
-        told = in_explanation(explained(alone, policy, alone.pod(namespace, name))[0])
+        told = in_explanation(decision_of(alone, policy, pod_of(alone, namespace, name)))
         if said not in logged or told != said:
             wrong.append((namespace, name, said, told, logged))
     assert wrong == [], f"{len(wrong)} of {len(pods)}"
@@ -115,8 +117,8 @@ async def test_every_decision_is_told_in_the_same_words(
 
     snapshot = await asyncio.to_thread(load, control_plane.kubeconfig, None, KINDS)
     for name in [each["metadata"]["name"] for each in await api.pods(team)]:
-        each = snapshot.pod(team, name)
-        told = explained(snapshot, policy, each)[0]
+        each = pod_of(snapshot, team, name)
+        told = decision_of(snapshot, policy, each)
         assert in_explanation(told) == in_record(record_of(each))
         assert told["boundTo"] == each["spec"].get("nodeName")
 

@@ -13,7 +13,7 @@ pytestmark = pytest.mark.controlplane
 
 def preferred_nodes(found: Json) -> list[str]:
     terms = found["spec"]["affinity"]["nodeAffinity"]["preferredDuringSchedulingIgnoredDuringExecution"]
-    return [term["preference"]["matchFields"][0]["values"][0] for term in terms]
+    return [term["preference"]["matchExpressions"][0]["values"][0] for term in terms]
 
 
 def comparable(found: Json) -> Json:

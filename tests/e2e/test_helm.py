@@ -140,14 +140,14 @@ async def checked(release: Release, api: Api) -> None:
 
     async def well() -> bool:  # once the API server has heard of its rights
         answer = await asyncio.to_thread(doctor, container["args"], kubeconfig, release.namespace)
-        found = json.loads(answer.stdout)
+        found = json.loads(answer.stdout)["items"]
         assert answer.returncode == 0, [each for each in found if each["state"] == "broken"]
         assert [each for each in found if each["text"].startswith("no right")] == []
         return {each["check"]: each["state"] for each in found}["dryRun"] == "ok"
 
     await wait_until(well, 120, "doctor to have its rights, and to find nothing", every=1)
     answer = await asyncio.to_thread(doctor, ["doctor"], plane.kubeconfig)
-    found = {each["check"]: each for each in json.loads(answer.stdout)}
+    found = {each["check"]: each for each in json.loads(answer.stdout)["items"]}
     assert (found["endpoints"]["state"], found["policy"]["state"]) == ("ok", "ok"), "it finds the namespace by itself"
     assert found["networkPolicy"]["next"].startswith("helm upgrade gpu manifests/chart -n gpu-system")
     await asyncio.to_thread(plane.kubectl, "delete", "--wait=false", "-f", "-", input=yaml.safe_dump_all(others))

@@ -1,4 +1,4 @@
-"""`gpu-admission pending` beside the real scheduler: both give the same reasons and numbers, and the first fix alone helps.
+"""`gpu-admission why` beside the real scheduler: both give the same reasons and numbers, and the first fix alone helps.
 
 All cases are played at once on one control plane, before the first test. The pods of a case select its own nodes; those of all
 others are nodes that are not for them.
@@ -23,9 +23,9 @@ from tests.e2e.pending.kit import CASE, EVERYWHERE, Case, Json, Kit, kept, named
 from tests.e2e.pending.nodes import NODES
 from tests.e2e.pending.workloads import WORKLOADS
 from webhook.cli.cluster.load import load
-from webhook.cli.offline import load_policy
-from webhook.cli.pending import KINDS, Answer, answers
-from webhook.cli.waiting.scheduler_message import reasons, unexplained
+from webhook.whatif.answers import KINDS, Answer, answers
+from webhook.whatif.offline import load_policy
+from webhook.whatif.waiting.scheduler_message import reasons, unexplained
 
 pytestmark = pytest.mark.controlplane
 

@@ -24,7 +24,7 @@ from webhook.cli.main import app
 pytestmark = pytest.mark.controlplane
 
 READER = Path(__file__).parents[2] / "manifests" / "components" / "reader" / "access.yaml"
-COMMANDS = ("pending", "pending waits", "explain waits", "audit", "nodes", "doctor")
+COMMANDS = ("why", "why waits", "policy diff", "top", "doctor")
 Told = Mapping[str, tuple[int, str, str]]
 """The exit status, stdout and stderr of each command."""
 
@@ -89,7 +89,7 @@ async def told(tenants: tuple[str, Mapping[str, Path]]) -> Mapping[str, Told]:
 
 async def _ask(command: str, config: Path, namespace: str) -> tuple[int, str, str]:
     line = [*command.split(), "--kubeconfig", str(config)]
-    line += ["-n", namespace] if command.partition(" ")[0] not in ("nodes", "doctor") else []
+    line += ["-n", namespace] if command.partition(" ")[0] not in ("top", "doctor") else []
     result = await asyncio.to_thread(CliRunner().invoke, app, line)
     return result.exit_code, result.stdout, result.stderr
 
@@ -107,7 +107,7 @@ def states(told: Told) -> dict[str, str]:
 
 @pytest.mark.asyncio(loop_scope="module")
 async def test_each_is_told_what_he_may_know_and_which_right_says_more(told: Mapping[str, Told]) -> None:
-    for command in ("pending", "pending waits", "explain waits", "audit"):
+    for command in ("why", "why waits", "policy diff"):
         for who, asks in (("views", GRANT % "nodes,pods"), ("reads", GRANT % "pods"), ("admin", None)):
             status, _, stderr = told[who][command]
             assert status == 0, (who, command, stderr)
@@ -117,27 +117,26 @@ async def test_each_is_told_what_he_may_know_and_which_right_says_more(told: Map
             )
 
     views, reads, admin = (told[who] for who in ("views", "reads", "admin"))
-    assert "GPUs taken" in views["pending"][1], "the first of the scheduler's two reasons"
-    assert "1 node: node(s) had untolerated taint(s), says the scheduler" in views["pending waits"][1]
-    for asked in ("pending waits", "explain waits"):
-        assert "gpusTaken: 1 node: Insufficient nvidia.com/gpu, says the scheduler" in views[asked][1]
-        for each in (reads, admin):
-            assert "1 other node is not for this pod: 1 by untoleratedTaint" in each[asked][1]
-    assert "whether its namespace has opted in is not known: no right to list namespaces" in views["explain waits"][1]
-    assert "pod/secret-of-others" in admin["pending waits"][1], "whose end would make room"
+    assert "GPUs taken" in views["why"][1], "the first of the scheduler's two reasons"
+    assert "1 node: node(s) had untolerated taint(s), says the scheduler" in views["why waits"][1]
+    assert "gpusTaken: 1 node: Insufficient nvidia.com/gpu, says the scheduler" in views["why waits"][1]
+    for each in (reads, admin):
+        assert "1 other node is not for this pod: 1 by untoleratedTaint" in each["why waits"][1]
+    assert "whether its namespace has opted in is not known: no right to list namespaces" in views["why waits"][1]
+    assert "pod/secret-of-others" in admin["why waits"][1], "whose end would make room"
     for tenant in (views, reads):
         assert "secret-of-others" not in "".join("".join(map(str, each)) for each in tenant.values())
-        assert "pod/waits" in tenant["audit"][1]
+        assert "pod/waits" in tenant["policy diff"][1]
 
-    status, stdout, stderr = views["nodes"]
+    status, stdout, stderr = views["top"]
     assert (status, stdout) == (2, "")
     assert re.search(r"no right to list nodes, and nothing can be said without\. An operator gives it by: ", stderr)
     assert GRANT % "nodes" in stderr
-    status, stdout, stderr = reads["nodes"]
+    status, stdout, stderr = reads["top"]
     assert status == 0
     assert [line.split()[0] for line in stdout.splitlines()[:3]] == ["NODE", "t-a", "t-b"]
     assert "ALLOCATED" not in stdout.split("\n\n")[0]
-    assert "ALLOCATED" in admin["nodes"][1]
+    assert "ALLOCATED" in admin["top"][1]
 
     assert {states(views)[check] for check in ("nodes", "versions", "namespaces", "policyTaints")} == {"unknown"}
     assert states(reads)["nodes"] == states(admin)["nodes"] != "unknown"

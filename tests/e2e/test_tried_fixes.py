@@ -1,4 +1,4 @@
-"""What `gpu-admission pending` marks as enough is enough: on random clusters the first fix is applied, and the real scheduler
+"""What `gpu-admission why` marks as enough is enough: on random clusters the first fix is applied, and the real scheduler
 binds the pod. Its numbers are those of the scheduler."""
 
 import random
@@ -13,7 +13,7 @@ from tests.controlplane.plane import ControlPlane
 from tests.e2e.pending.fixes import Open, apply
 from tests.e2e.pending.kit import CASE, HOSTNAME, PRODUCT, Case, Json, held
 from tests.e2e.test_pending import Play, play
-from webhook.cli.pending import Answer
+from webhook.whatif.answers import Answer
 
 pytestmark = pytest.mark.controlplane
 

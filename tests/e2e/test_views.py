@@ -1,11 +1,9 @@
-"""What the commands and the metrics count of devices is what the real scheduler allocated, and `simulate` says it before."""
+"""What the commands and the metrics count of devices is what the real scheduler allocated, and `try` says it before."""
 
 import asyncio
 from collections import Counter
-from pathlib import Path
 
 import pytest
-import yaml
 
 from bench import devices as load
 from tests.controlplane.api import Api, wait_until
@@ -13,16 +11,16 @@ from tests.controlplane.clusters import applied
 from tests.controlplane.nodes import Json, node
 from tests.controlplane.plane import ControlPlane
 from tests.controlplane.programs import SERVES_EXTENDED_RESOURCES
-from webhook.cli.balance import balanced
+from tests.trying import tried
 from webhook.cli.cluster.load import load as read_cluster
-from webhook.cli.cluster.report import report
-from webhook.cli.cluster.snapshot import Snapshot
-from webhook.cli.offline import load_policy
-from webhook.cli.pending import KINDS
-from webhook.cli.simulate import manifests
-from webhook.cli.simulating.run import Outcome, simulate
+from webhook.cli.drain import drainable
 from webhook.placement.gpu_counts import count
 from webhook.placement.settings import Health
+from webhook.whatif.answers import KINDS
+from webhook.whatif.cluster.report import report
+from webhook.whatif.cluster.snapshot import Snapshot
+from webhook.whatif.offline import load_policy
+from webhook.whatif.tried import Outcome
 
 pytestmark = pytest.mark.controlplane
 POLICY = load_policy()
@@ -31,9 +29,7 @@ ASK = "partitions" if SERVES_EXTENDED_RESOURCES else "templates"
 NAMES = {"view-a": 2, "view-b": 4}
 
 
-async def test_numbers_are_what_the_scheduler_allocated(
-    control_plane: ControlPlane, api: Api, namespace: str, tmp_path: Path
-) -> None:
+async def test_numbers_are_what_the_scheduler_allocated(control_plane: ControlPlane, api: Api, namespace: str) -> None:
     slices = [load.slice_of(name, gpus, ASK) for name, gpus in NAMES.items()]
     slices += [load.counters_of(name, gpus) for name, gpus in NAMES.items()] if ASK == "partitions" else []
     jobs = [load.workload(gpus, "Job", pods, gpus, ASK, "100m") for gpus, pods in ((1, 3), (2, 3))]
@@ -42,18 +38,18 @@ async def test_numbers_are_what_the_scheduler_allocated(
     nodes = [node(name, 0, cpu="192", memory="2Ti") for name in NAMES]
     async with applied(api, nodes), api.having(*slices, *load.classes(ASK)):
         await asyncio.gather(*[api.create(load.template(gpus, ASK), namespace) for gpus in (1, 2)])
-        said = await asyncio.to_thread(_simulated, control_plane, jobs, namespace, tmp_path)
+        said = await asyncio.to_thread(_tried, control_plane, jobs, namespace)
         for each in jobs:
             await api.create(each, namespace)
 
-        async def tried() -> list[Json] | None:
+        async def settled() -> list[Json] | None:
             found = await api.pods(namespace)
             done = [each for each in found if each["spec"].get("nodeName") or each["status"].get("conditions")]
             # Pods whose claims are not made yet have a condition too, and are tried again.
             return found if len(done) == pods and len(_bound(done)) >= told else None
 
-        told = sum([each.sides["without"].bound.total() for each in said.workloads])
-        found = await wait_until(tried, 120, "the scheduler to try all pods, and to bind as many as was told")
+        told = sum([each.bound.total() for each in said.tried])
+        found = await wait_until(settled, 120, "the scheduler to try all pods, and to bind as many as was told")
         assert told == len(_bound(found))
         snapshot = await asyncio.to_thread(read_cluster, control_plane.kubeconfig, None, KINDS)
         await _agree(snapshot, await api.list("ResourceClaim", namespace))
@@ -63,11 +59,8 @@ def _bound(pods: list[Json]) -> list[Json]:
     return [each for each in pods if each["spec"].get("nodeName")]
 
 
-def _simulated(control_plane: ControlPlane, jobs: list[Json], namespace: str, folder: Path) -> Outcome:
-    file = folder / "jobs.yaml"
-    file.write_text(yaml.safe_dump_all(jobs))
-    snapshot = read_cluster(control_plane.kubeconfig, None, KINDS)
-    return simulate(snapshot, POLICY, [manifests(file.read_bytes(), str(file), POLICY, namespace)])
+def _tried(control_plane: ControlPlane, jobs: list[Json], namespace: str) -> Outcome:
+    return tried(read_cluster(control_plane.kubeconfig, None, KINDS), POLICY, jobs, namespace, asks=False)
 
 
 async def _agree(snapshot: Snapshot, claims: list[Json]) -> None:
@@ -84,7 +77,7 @@ async def _agree(snapshot: Snapshot, claims: list[Json]) -> None:
     for each in reports:
         assert sum(pod["gpus"][load.DRIVER] for pod in each["pods"]) == allocated[each["name"]]
     free = sum(NAMES.values()) - allocated.total()
-    assert balanced(snapshot, POLICY, None)["freeGpus"] == free
+    assert drainable(snapshot, POLICY)["freeGpus"] == free
     counted = count(snapshot.state, POLICY.gpus, Health(), {}).gpus
     states = {word: amount for (name, _, word), amount in counted.items() if name == load.DRIVER}
     assert states == {"allocated": allocated.total(), "promised": 0, "free": free, "unusable": 0}

@@ -4,9 +4,9 @@ Covers export.variables.
 """
 
 from tests.manifests import matching
-from webhook.cli.offline import load_policy
 from webhook.export.matching import MUTATE, OTHERS, UPDATES, VALIDATE, conditions_for, lacking
 from webhook.policy.model import Policy
+from webhook.whatif.offline import load_policy
 
 SHIPPED = load_policy()
 

@@ -12,14 +12,15 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
+from tests import deciding
 from tests.builders import admission_review
 from tests.controlplane.api import Api, ApiError, Object
 from tests.controlplane.objects import pod
 from tests.export.pods import PODS
 from tests.export.random_pods import ANNOTATIONS, TOLERATIONS, debuggers, pods
 from tests.export.world import INSIDE, POLICY, Json
-from webhook.cli import offline
 from webhook.policy.model import DEFAULT_PROFILE, Policy, named
+from webhook.whatif import offline
 
 pytestmark = pytest.mark.controlplane
 
@@ -35,7 +36,7 @@ def ours(review: Json) -> Verdict:
     """The rules that refuse, and those that warn."""
     (document,) = offline.documents(orjson.dumps(review), "review")
     assert isinstance(document, offline.Document)
-    decision = offline.run(document, offline.decide_validate, LOADED, offline.load_state(None)).decision
+    decision = deciding.run(document, deciding.decide_validate, LOADED, offline.load_state(None)).decision
     found: dict[str, set[str]] = {"deny": set(), "warn": set()}
     for unit, action, _ in decision.findings:
         found[action].add(unit)

@@ -178,7 +178,7 @@ async def test_an_ipv6_address_is_put_in_brackets(tmp_path: Path) -> None:
 
 
 async def test_outside_of_a_cluster_it_says_what_to_give(tmp_path: Path) -> None:
-    with pytest.raises(BadInput, match=r"not in a cluster: .* Give --kubeconfig FILE or --cluster FILE"):
+    with pytest.raises(BadInput, match=r"not in a cluster: .* Give --kubeconfig FILE or --from FILE"):
         await in_cluster(tmp_path, {})
     with pytest.raises(BadInput, match="token: cannot be read: No such file"):
         await in_cluster(tmp_path, POD)

@@ -35,11 +35,11 @@ async def fed(fake: FakeApi, lines: io.BytesIO | None = None) -> AsyncIterator[t
 
 OPTIONAL = (
     *("resourcequotas", "resourceslices", "poddisruptionbudgets", "horizontalpodautoscalers", "jobs", "runtimeclasses"),
-    *("persistentvolumeclaims", "persistentvolumes", "limitranges"),
+    *("persistentvolumeclaims", "persistentvolumes", "limitranges", "nodepools"),
     *("devicetaintrules", "deviceclasses", "resourceclaims", "resourceclaimtemplates"),
 )
 OPTIONAL_PATHS = [PATHS[kind] for kind in OPTIONAL]
-QUOTAS, SLICES, BUDGETS, AUTOSCALERS, JOBS, RUNTIMES, CLAIMS, VOLUMES, RANGES, *DEVICES = OPTIONAL_PATHS
+QUOTAS, SLICES, BUDGETS, AUTOSCALERS, JOBS, RUNTIMES, CLAIMS, VOLUMES, RANGES, POOLS, *DEVICES = OPTIONAL_PATHS
 
 
 def optional_objects(fake: FakeApi) -> None:
@@ -59,10 +59,11 @@ def optional_objects(fake: FakeApi) -> None:
         fake.put(path, name, metadata=namespace, spec={})
     limits = [{"type": "Container", "max": {"cpu": "8"}}]
     fake.put(RANGES, "l", metadata={"namespace": "t"}, spec={"limits": limits})
+    fake.put(POOLS, "p", spec={})
     fake.put(VOLUMES, "v", metadata={"labels": {"topology.kubernetes.io/zone": "z"}}, spec={})
 
 
-Facts = tuple[set[str], str, bool | None, Autoscaler | None, int, str | None, str | None, bool, int, list[str]]
+Facts = tuple[set[str], str, bool | None, Autoscaler | None, int, str | None, str | None, bool, int, list[str], bool]
 
 
 def optional_facts(state: ClusterState) -> Facts:
@@ -79,12 +80,13 @@ def optional_facts(state: ClusterState) -> Facts:
         "v" in state.volumes,
         len([*state.device_classes, *state.claims, *state.claim_templates]),
         [each.limits["cpu"] for each in seen.limit_ranges("t")],
+        seen.requires_preferences,
     )
 
 
-ALL_SEEN: Facts = {"a"}, "q", True, Autoscaler("h", 9), 4, "nvidia", "v", True, 3, ["8"]
-NONE_THERE: Facts = set(), "", False, None, 0, None, None, False, 0, []
-NONE_KNOWN: Facts = set(), "", None, None, 0, None, None, False, 0, []
+ALL_SEEN: Facts = {"a"}, "q", True, Autoscaler("h", 9), 4, "nvidia", "v", True, 3, ["8"], True
+NONE_THERE: Facts = set(), "", False, None, 0, None, None, False, 0, [], False
+NONE_KNOWN: Facts = set(), "", None, None, 0, None, None, False, 0, [], False
 
 
 def test_the_kinds_are_the_required_and_the_optional_ones() -> None:
@@ -128,7 +130,7 @@ async def test_the_optional_kinds_reach_the_state_and_leave_it() -> None:
             await until(lambda: state.fresh(time.monotonic()) and state.freshness.listed.issuperset(OPTIONAL))
             assert optional_facts(state) == ALL_SEEN
             for path, name in zip(
-                OPTIONAL_PATHS, ("q", "s", "b", "h", "j", "fast", "c", "v", "l", "k", "k", "rc", "t"), strict=True
+                OPTIONAL_PATHS, ("q", "s", "b", "h", "j", "fast", "c", "v", "l", "p", "k", "k", "rc", "t"), strict=True
             ):
                 fake.delete(path, name)
             await until(lambda: optional_facts(state) == NONE_THERE)

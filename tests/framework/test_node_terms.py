@@ -1,10 +1,15 @@
-"""Affinity terms that name one node; `tests/admission/test_earlier.py` removes them from a pod."""
+"""Affinity terms that name one node."""
 
 from typing import Any
 
 import pytest
 
-from webhook.framework.node_terms import has_name, named_node
+from tests.builders import preferred_node
+from tests.controlplane.objects import PREFERRED, REQUIRED, pod
+from tests.tables import table
+from webhook.framework.node_terms import CONSTRAINTS, NEUTRAL, has_name, named_node, remove_terms
+from webhook.kube.json_patch import Edit
+from webhook.kube.pod import HOSTNAME
 
 A, IN_ZONE = has_name("a"), {"key": "zone", "operator": "In", "values": ["z1"]}
 TERMS = {
@@ -19,6 +24,9 @@ TERMS = {
     "two names": ({"matchFields": [A | {"values": ["a", "b"]}]}, None),
     "no name": ({"matchFields": [A | {"values": None}]}, None),
     "a label of that name": ({"matchExpressions": [A]}, None),
+    "its hostname label": ({"matchExpressions": [A | {"key": HOSTNAME}]}, "a"),
+    "both": ({"matchExpressions": [A | {"key": HOSTNAME}], "matchFields": [A]}, None),
+    "another label": ({"matchExpressions": [IN_ZONE]}, None),
     "another field": ({"matchFields": [A | {"key": "metadata.uid"}]}, None),
 }
 
@@ -26,3 +34,29 @@ TERMS = {
 @pytest.mark.parametrize(("term", "node"), TERMS.values(), ids=TERMS)
 def test_a_term_names_one_node(term: Any, node: str | None) -> None:
     assert named_node(term) == node
+
+
+OWN = {"weight": 50, "preference": {"matchFields": [A]}}
+OURS = [preferred_node("a", 100), preferred_node("b", 35)]
+MODEL = {"key": "nvidia.com/gpu.product", "operator": "Exists"}
+
+
+@table(
+    ("before", "after"),
+    {
+        "our preferences": ({PREFERRED: OURS}, {}),
+        "not the pod's own": ({PREFERRED: [OWN, *OURS]}, {PREFERRED: [OWN]}),
+        "our pin": ({REQUIRED: {"nodeSelectorTerms": [{"matchFields": [A]}]}}, {}),
+        "our pin in a term of the pod's own": (
+            {REQUIRED: {"nodeSelectorTerms": [{"matchExpressions": [MODEL], "matchFields": [A]}, {}]}},
+            {REQUIRED: {"nodeSelectorTerms": [{"matchExpressions": [MODEL]}, {}]}},
+        ),
+        "nothing of ours": ({PREFERRED: [OWN]}, {PREFERRED: [OWN]}),
+    },
+)
+def test_the_terms_for_nodes_are_removed(before: dict[str, Any], after: dict[str, Any]) -> None:
+    own = {**NEUTRAL, "maxSkew": 2}
+    edit = Edit(pod(affinity={"nodeAffinity": before}, topologySpreadConstraints=[own, NEUTRAL]))
+    remove_terms(edit, OURS, "a")
+    assert edit.object["spec"]["affinity"] == {"nodeAffinity": after}
+    assert edit.get(CONSTRAINTS) == [own]

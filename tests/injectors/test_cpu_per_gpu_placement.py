@@ -6,6 +6,7 @@ import orjson
 from hypothesis import given
 from hypothesis import strategies as st
 
+from tests import deciding
 from tests.builders import GPU, GPUS
 from tests.controlplane.nodes import node
 from tests.controlplane.objects import pod
@@ -16,7 +17,6 @@ from tests.served import after as as_stored
 from tests.state import objects
 from tests.strategies import pods
 from webhook.admission.response import warnings_of
-from webhook.cli import offline
 from webhook.framework.resources_per_gpu import CLASSES
 from webhook.injectors.cpu_per_gpu import CpuPerGpuRequests
 from webhook.kube.asked import AskedPod
@@ -24,6 +24,7 @@ from webhook.kube.pod import DECISION, Pod, requests_of
 from webhook.kube.pod_requests import total_requests
 from webhook.kube.quantity import milli, whole
 from webhook.policy.model import Policy
+from webhook.whatif import offline
 
 SHARES = [NODE, SMALL, node("four", 4, cpu="32", memory="64Gi")]
 
@@ -139,6 +140,6 @@ def test_the_author_of_a_workload_gets_a_warning_that_its_pods_will_get_requests
     (document,) = offline.documents(orjson.dumps(made), "job.json")
     assert isinstance(document, offline.Document)
     state = objects.state([NODE], max_age=60)
-    warnings = warnings_of(offline.run(document, offline.decide_validate, policy, state).decision)
+    warnings = warnings_of(deciding.run(document, deciding.decide_validate, policy, state).decision)
     assert any(line.startswith("its pods will get:") and "cpuPerGpu" in line for line in warnings)
     assert not any(line.startswith("cpuPerGpu") for line in warnings), "the rule checks the pod after the injectors"

@@ -1,18 +1,21 @@
 """Node affinity to the ranked nodes, preferred and required."""
 
+from dataclasses import replace
 from typing import Any
 
 import pytest
 
-from tests.builders import Case, case, container, preferred_node
+from tests import builders
+from tests.builders import Case, ClusterFacts, container, preferred_node
 from tests.controlplane.objects import pod
 from tests.injectors.applied import applied, unchanged
 from tests.tables import table
 from webhook.framework.cluster_view import Expression, Placement, Preferred, Ranked
 from webhook.framework.interface import Outcome
-from webhook.framework.node_terms import has_name
-from webhook.injectors.node_affinity import NEUTRAL, NodeAffinity
-from webhook.kube.pod import PREFERRED, REQUIRED, Pod
+from webhook.framework.node_terms import NEUTRAL, has_name
+from webhook.injectors.node_affinity import NodeAffinity
+from webhook.kube.json_patch import Edit
+from webhook.kube.pod import HOSTNAME, PREFERRED, REQUIRED, Pod
 
 OWN = (
     r"/spec/affinity|/spec/affinity/nodeAffinity"
@@ -26,6 +29,17 @@ IN_ZONE = {"key": "zone", "operator": "In", "values": ["z1"]}
 USERS = {"weight": 100, "preference": {"matchExpressions": [IN_ZONE]}}
 OURS = [preferred_node("a1", 100), preferred_node("a2", 60)]
 PIN: dict[str, Any] = {"matchFields": [has_name("a1")]}
+
+
+NODES = ("a1", "a2", "a7")
+LABELLED = ClusterFacts(offers={name: {} for name in NODES}, labels={name: {HOSTNAME: name} for name in NODES})
+OTHERWISE = ClusterFacts(
+    offers={name: {} for name in NODES}, labels={name: {HOSTNAME: f"{name}.example"} for name in NODES}
+)
+
+
+def case(of: Pod, cluster: ClusterFacts = LABELLED, **more: Any) -> Case:
+    return builders.case(of, cluster=cluster, **more)
 
 
 def ranked(*names: str, weights: tuple[int, ...] = (100, 60, 36), **more: Any) -> Placement:
@@ -135,6 +149,13 @@ def test_preferred(affinity: Any, want: dict[str, Any]) -> None:
     assert outcome == Outcome("preferred", 2)
 
 
+def test_a_node_whose_hostname_label_is_not_its_name_is_preferred_by_its_name() -> None:
+    """Karpenter would give up the terms by label first, so as to read the author's. These it does not read."""
+    after, _ = applied(NodeAffinity(), case(pod(), OTHERWISE, placement=ranked()), OWN)
+    terms = [{"weight": w, "preference": {"matchFields": [has_name(name)]}} for name, w in (("a1", 100), ("a2", 60))]
+    assert after["spec"]["affinity"] == preferring(*terms)
+
+
 @pytest.mark.parametrize(
     "there",
     [pod(owned_by=kind) for kind in ("ReplicaSet", "StatefulSet", "ReplicationController")]
@@ -151,6 +172,17 @@ def test_the_node_is_required_where_the_scheduler_weighs_no_preference() -> None
     changed, outcome = applied(NodeAffinity(), case(pod(), placement=ranked(required=True)), OWN)
     assert outcome == Outcome("required", "a1")
     assert changed["spec"]["affinity"] == requiring(PIN)
+
+
+@pytest.mark.parametrize(
+    ("injector", "least"), [(NodeAffinity(), "1.5"), (PINNED, "none")], ids=["preferred", "pinned"]
+)
+def test_the_record_says_which_karpenter_makes_a_node(injector: NodeAffinity, least: str) -> None:
+    for pools, said in ((("gpu",), least), ((), "")):
+        of = case(pod(), replace(LABELLED, node_pools=pools), placement=ranked())
+        placement = injector.inject(Edit(of.pod), of.context).placement
+        assert placement is not None
+        assert placement.karpenter == said
 
 
 @table(

@@ -1,5 +1,6 @@
 """Topology spread of replicas that are kept apart."""
 
+from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -26,6 +27,8 @@ def zones(*names: str) -> ClusterFacts:
 
 TWO_ZONES, ONE_ZONE = zones("z1", "z1", "z2"), zones("z1", "z1")
 KARPENTER = ClusterFacts(offers={"n": {GPU: 8}}, labels={"n": {"karpenter.sh/nodepool": "gpu"}})
+
+FROM_ZERO = ClusterFacts(node_pools=("gpu",))
 
 
 def replica(
@@ -71,6 +74,8 @@ HARD_HOST = Constraint(key=HOST, when_unsatisfiable="DoNotSchedule")
             "gang",
         ),
         "Karpenter would require it": (replica(cluster=KARPENTER), SPREAD, "autoscaler"),
+        "Karpenter has made no node yet": (replica(cluster=FROM_ZERO), SPREAD, "autoscaler"),
+        "Karpenter would require anti-affinity too": (replica(cluster=FROM_ZERO), ANTI, "autoscaler"),
         "a pod of a DaemonSet": (replica(owner="DaemonSet"), SPREAD, "nodeIsFixed"),
         "a static pod": (replica(owner="Node"), SPREAD, "nodeIsFixed"),
         "a pod on its node": (replica(nodeName="n1"), SPREAD, "nodeIsFixed"),
@@ -130,6 +135,15 @@ def test_constraints(known: Case, want: list[dict[str, Any]]) -> None:
     after, outcome = applied(SPREAD, known, OWN)
     assert after["spec"]["topologySpreadConstraints"] == want
     assert outcome.result == "added"
+
+
+def test_of_karpenter_only_what_is_required_anyway_is_left() -> None:
+    injector = TopologySpread(constraints=(HARD_HOST, Constraint(key=ZONE)))
+    two_hosts = replace(TWO_ZONES, node_pools=("gpu",))
+    after, outcome = applied(injector, replica(cluster=two_hosts), OWN)
+    assert outcome == Outcome("added", [HOST])
+    hard = constraint(HOST, 1, whenUnsatisfiable="DoNotSchedule")
+    assert after["spec"]["topologySpreadConstraints"] == [hard]
 
 
 def test_a_hard_constraint() -> None:

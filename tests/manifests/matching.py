@@ -5,8 +5,8 @@ from collections.abc import Iterator
 from pathlib import Path
 
 from tests.manifests.files import MANIFESTS
-from webhook.cli.offline import load_policy
 from webhook.export.matching import conditions_for
+from webhook.whatif.offline import load_policy
 
 FILES = ("80-mutating.yaml", "90-validating.yaml")
 _NAME = re.compile(r"( *)- name: (\S+)$")

@@ -140,7 +140,7 @@ def test_a_component_takes_away_the_rights_that_issuing_needs(
     }
     read = {"namespaces", "nodes", "pods", "priorityclasses"}
     optional = {"horizontalpodautoscalers", "jobs", "poddisruptionbudgets", "resourceslices", "runtimeclasses"}
-    optional |= {"persistentvolumeclaims", "persistentvolumes", "resourcequotas", "limitranges"}
+    optional |= {"persistentvolumeclaims", "persistentvolumes", "resourcequotas", "limitranges", "nodepools"}
     optional |= {"devicetaintrules", "deviceclasses", "resourceclaims", "resourceclaimtemplates"}
     assert resources == {"configmaps", "events", "profiles", "classes", *read, *optional}
     assert not [each for each in found if each["kind"] == "Secret"]

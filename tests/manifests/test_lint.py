@@ -3,8 +3,8 @@
 import pytest
 import yaml
 
+from tests import deciding
 from tests.manifests.files import MANIFESTS, ORDER, Json, documents, installed_files, only, shipped
-from webhook.cli import offline
 from webhook.feeds.policy import KEY
 from webhook.kube.pod import PROFILE_LABEL
 from webhook.kube.workload_kinds import WORKLOAD_KINDS
@@ -12,6 +12,7 @@ from webhook.policy.model import Policy, PolicyFile
 from webhook.server.settings import ServeSettings
 from webhook.state.state import ClusterState
 from webhook.tls.issue import service_names
+from webhook.whatif import offline
 
 DEFAULTS = ServeSettings()
 HOOKS = [
@@ -46,6 +47,7 @@ WATCHED = (
         "configmaps",
         "resourcequotas",
         "limitranges",
+        "nodepools",
     ),
     *("devicetaintrules", "deviceclasses", "resourceclaims", "resourceclaimtemplates"),
 )
@@ -289,9 +291,9 @@ def test_nothing_is_to_be_said_against_the_pods_of_the_examples(kind: str, templ
     metadata = {**template["metadata"], "name": "p", "namespace": "ml-team", "ownerReferences": [owner]}
     pod = {"apiVersion": "v1", "kind": "Pod", "metadata": metadata, "spec": template["spec"]}
     state = offline.load_state(MANIFESTS.parent / "webhook" / "defaults" / "cluster.yaml")
-    for decide in (offline.decide_mutate, offline.decide_validate):
+    for decide in (deciding.decide_mutate, deciding.decide_validate):
         (document,) = offline.documents(yaml.safe_dump(pod), "example")
         assert isinstance(document, offline.Document)
-        result = offline.run(document, decide, Policy.load(POLICY), state)
+        result = deciding.run(document, decide, Policy.load(POLICY), state)
         assert [*result.decision.findings, *filter(None, result.decision.warnings)] == []
         pod = result.pod

@@ -9,6 +9,7 @@ from typing import Any
 import pytest
 import yaml
 
+from tests import deciding
 from tests.builders import GPUS, Case, admission_review
 from tests.controlplane.api import Api, ApiError, refusal, wait_until
 from tests.controlplane.objects import deployment, job, made, pod
@@ -23,10 +24,10 @@ from tests.manifests.harmless import THIEVES
 from tests.manifests.recorder import LABEL, Recorder
 from tests.rules.test_contract import RULES
 from tests.rules.test_tables import ROWS
-from webhook.cli import offline
 from webhook.export.matching import conditions_yaml
 from webhook.kube.asked import AskedPod
 from webhook.policy.model import Policy
+from webhook.whatif import offline
 
 pytestmark = pytest.mark.controlplane
 
@@ -198,7 +199,7 @@ async def test_what_a_rule_refuses_in_any_table_is_asked_about(asked: Recorder, 
 def refused(body: Json, **review: Any) -> bool:
     (document,) = offline.documents(json.dumps(admission_review(body, INSIDE, **review)), "drawn")
     assert isinstance(document, offline.Document)
-    found = offline.run(document, offline.decide_validate, SHIPPED, offline.load_state(None)).decision.findings
+    found = deciding.run(document, deciding.decide_validate, SHIPPED, offline.load_state(None)).decision.findings
     return any([action == "deny" for _, action, _ in found])
 
 

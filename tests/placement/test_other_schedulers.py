@@ -13,7 +13,6 @@ from tests.controlplane.nodes import node
 from tests.devices import kai
 from tests.placement.placed import DEFAULTS, affinity, expression, names, placed
 from tests.state.objects import admitted, free, pod, state
-from tests.tables import table
 from webhook.devices.source_vgpu import HAMI
 from webhook.devices.sources import scheduler_of
 from webhook.kube.asked import AskedPod
@@ -45,16 +44,16 @@ def part(name: str, memory: int, **spec: Any) -> dict[str, Any]:
 CARDS = [with_cards("a", 8192, 8192), with_cards("b", 16384)]
 
 
-@table(
+@pytest.mark.parametrize(
     ("made", "settings", "reason"),
-    {
-        "the policy as shipped": (pod("p", **KAI), DEFAULTS, "another scheduler"),
-        "one that it does not name": (pod("p", schedulerName="volcano"), SETTINGS, "another scheduler"),
-        "a part by HAMi, as shipped": (part("p", 12000), DEFAULTS, "GPUs that another scheduler serves"),
-        "volumes": (pod("p", volumes=[{"csi": {}}], **KAI), SETTINGS, "another scheduler, and volumes"),
-        "a gate": (pod("p", schedulingGates=[{"name": "g"}], **KAI), SETTINGS, "scheduling gates"),
-        "a pod group": (pod("p", schedulingGroup={"podGroupName": "g"}, **KAI), SETTINGS, "pod group"),
-    },
+    [
+        pytest.param(pod("p", **KAI), DEFAULTS, "another scheduler", id="the policy as shipped"),
+        pytest.param(pod("p", schedulerName="volcano"), SETTINGS, "another scheduler", id="one that it does not name"),
+        pytest.param(part("p", 12000), DEFAULTS, "GPUs that another scheduler serves", id="a part by HAMi, as shipped"),
+        pytest.param(pod("p", volumes=[{"csi": {}}], **KAI), SETTINGS, "another scheduler, and volumes", id="volumes"),
+        pytest.param(pod("p", schedulingGates=[{"name": "g"}], **KAI), SETTINGS, "scheduling gates", id="a gate"),
+        pytest.param(pod("p", schedulingGroup={"podGroupName": "g"}, **KAI), SETTINGS, "pod group", id="a pod group"),
+    ],
 )
 def test_left_alone(made: dict[str, Any], settings: Any, reason: str) -> None:
     of = state([node("a"), *CARDS])
@@ -77,7 +76,10 @@ def test_preferences_of_the_policy_are_not_written_where_nobody_weighs_them() ->
     assert placed(of, pod("p", **KAI), settings=settings).preferred == ()
 
 
-@pytest.mark.parametrize("spec", [{}, {"schedulerName": "hami-scheduler"}], ids=["before its webhook", "after it"])
+@pytest.mark.parametrize(
+    "spec",
+    [pytest.param({}, id="before its webhook"), pytest.param({"schedulerName": "hami-scheduler"}, id="after it")],
+)
 def test_a_part_by_hami_goes_where_one_card_has_enough_and_is_held_there(spec: dict[str, Any]) -> None:
     of, made = state(CARDS), part("p", 12000, **spec)
     assert scheduler_of(made, other_gpus(made)) == "hami-scheduler"
@@ -98,15 +100,15 @@ OF_KAI = [*(node(name, gpus, labels=UNTOLD) for name, gpus in (("a", 2), ("b", 1
 TO_KAI = "GPUs that another scheduler serves"
 
 
-@table(
+@pytest.mark.parametrize(
     ("made", "settings", "reason"),
-    {
-        "the policy as shipped": (HALF, DEFAULTS, "another scheduler"),
-        "for nobody": (kai.part("p", schedulerName="default-scheduler"), SETTINGS, TO_KAI),
-        "no shared GPU has enough: KAI reserves a whole one": (kai.part("p", "0.8"), SETTINGS, TO_KAI),
-        "of two GPUs of one node": (kai.part("p", "0.2", "x", "y"), SETTINGS, TO_KAI),
-        "more than all of its memory": (kai.part("p", "110", key="gpu-memory"), SETTINGS, TO_KAI),
-    },
+    [
+        pytest.param(HALF, DEFAULTS, "another scheduler", id="the policy as shipped"),
+        pytest.param(kai.part("p", schedulerName="default-scheduler"), SETTINGS, TO_KAI, id="for nobody"),
+        pytest.param(kai.part("p", "0.8"), SETTINGS, TO_KAI, id="no shared GPU has enough: KAI reserves a whole one"),
+        pytest.param(kai.part("p", "0.2", "x", "y"), SETTINGS, TO_KAI, id="of two GPUs of one node"),
+        pytest.param(kai.part("p", "110", key="gpu-memory"), SETTINGS, TO_KAI, id="more than all of its memory"),
+    ],
 )
 def test_a_part_by_kai_is_left_alone(made: dict[str, Any], settings: Any, reason: str) -> None:
     of = state([*OF_KAI, with_cards("cards", 8192)], GROUPS)
@@ -115,13 +117,13 @@ def test_a_part_by_kai_is_left_alone(made: dict[str, Any], settings: Any, reason
     assert placed(state([node("a", 2)]), made, settings=settings).reason in (reason, TO_KAI)
 
 
-@table(
+@pytest.mark.parametrize(
     ("made", "nodes"),
-    {
-        "the fullest GPU that has enough": (kai.part("p", "0.3"), ["a", "b"]),
-        "one has enough": (kai.part("p", "0.5"), ["b"]),
-        "MiB, of the 100 that KAI takes it for": (kai.part("p", "60", key="gpu-memory"), ["b"]),
-    },
+    [
+        pytest.param(kai.part("p", "0.3"), ["a", "b"], id="the fullest GPU that has enough"),
+        pytest.param(kai.part("p", "0.5"), ["b"], id="one has enough"),
+        pytest.param(kai.part("p", "60", key="gpu-memory"), ["b"], id="MiB, of the 100 that KAI takes it for"),
+    ],
 )
 def test_a_part_by_kai_goes_where_a_shared_gpu_has_room(made: dict[str, Any], nodes: list[str]) -> None:
     found = placed(state(OF_KAI, GROUPS), admitted(made), settings=SETTINGS)

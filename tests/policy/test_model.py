@@ -9,10 +9,10 @@ from typing import Any
 import pytest
 import yaml
 
-from webhook.cli.offline import load_policy
 from webhook.errors import PolicyError
 from webhook.placement.strategies import STRATEGIES
 from webhook.policy.model import Injectors, Policy, PolicyFile, named
+from webhook.whatif.offline import load_policy
 
 SHIPPED = files("webhook.defaults").joinpath("policy.yaml").read_text()
 HARD = "topologySpread: {constraints: [{key: zone, whenUnsatisfiable: DoNotSchedule}]"

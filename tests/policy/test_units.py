@@ -22,7 +22,7 @@ from tests.toys.image_tag import ImageTag
 from tests.toys.most_cpu import MostCpu
 from tests.toys.team_label import TeamLabel
 from webhook.admission.pods import mutate, validate
-from webhook.cli.units import documented
+from webhook.cli.policy.explain import documented
 from webhook.errors import PolicyError
 from webhook.export import export_yaml
 from webhook.feeds.exporters import Exporters

@@ -29,7 +29,7 @@ from webhook.tls.issue import Pair, make_leaf
 
 
 async def test_offline_it_serves_a_cluster_file_with_the_shipped_policy_and_a_certificate_of_its_own() -> None:
-    async with serving("--cluster", CLUSTER, GPU_ADMISSION_DRAIN_SECONDS="600") as server:
+    async with serving("--from", CLUSTER, GPU_ADMISSION_DRAIN_SECONDS="600") as server:
         assert await server.get("/readyz") == (200, "ok\n")
         assert await server.get("/healthz") == (200, "ok\n")
         mutated, _ = await server.ask("mutate")
@@ -48,7 +48,7 @@ async def test_offline_it_serves_a_cluster_file_with_the_shipped_policy_and_a_ce
 
 
 async def test_offline_an_interrupt_ends_it_at_once_and_cleanly_too() -> None:
-    async with serving("--cluster", CLUSTER, GPU_ADMISSION_DRAIN_SECONDS="600") as server:
+    async with serving("--from", CLUSTER, GPU_ADMISSION_DRAIN_SECONDS="600") as server:
         status, out, _ = await server.end(signal.SIGINT)
         assert (status, out) == (0, b"")
 
@@ -60,9 +60,7 @@ WRONG = [
     pytest.param({"tls_cert": CLUSTER}, "saw --tls-cert alone, wanted --tls-key with it", id="no key"),
     pytest.param({"cluster": CLUSTER, "tls_cert": CLUSTER, "tls_key": CLUSTER}, "no PEM private key", id="no key file"),
     pytest.param({"cluster": CLUSTER, "client_ca": CLUSTER}, "saw no CA certificate for clients", id="no CA file"),
-    pytest.param(
-        {"cluster": CLUSTER, "kubeconfig": "x"}, "saw --cluster and --kubeconfig, wanted one", id="two clusters"
-    ),
+    pytest.param({"cluster": CLUSTER, "kubeconfig": "x"}, "saw --from and --kubeconfig, wanted one", id="two clusters"),
     pytest.param({"kubeconfig": "/nowhere"}, "--kubeconfig /nowhere: ", id="no such kubeconfig"),
     pytest.param({}, "not in a cluster: KUBERNETES_SERVICE_HOST is not set", id="not in a cluster"),
 ]
@@ -78,7 +76,7 @@ async def test_wrong_settings_are_reported_before_a_port_is_opened(given: dict[s
 async def test_ports_that_are_not_on_the_command_line_come_from_the_environment() -> None:
     ports = [free_port(), free_port()]
     environment = {"GPU_ADMISSION_PORT": str(ports[0]), "GPU_ADMISSION_OPS_PORT": str(ports[1])}
-    process = await start("--cluster", CLUSTER, **environment)
+    process = await start("--from", CLUSTER, **environment)
     assert process.stdout is not None
     ready = orjson.loads(await process.stdout.readline())
     process.kill()
@@ -106,7 +104,7 @@ async def test_with_client_ca_only_the_webhook_port_requires_a_certificate(tmp_p
     stranger, known = (ssl.create_default_context(cadata=CA.certificate.decode()) for _ in range(2))
     authority.issue_cert("kube-apiserver").configure_cert(known)
     pair = written(tmp_path, make_leaf(CA, ["localhost"], NOW))
-    async with serving("--cluster", CLUSTER, *pair, "--client-ca", str(tmp_path / "clients.pem")) as server:
+    async with serving("--from", CLUSTER, *pair, "--client-ca", str(tmp_path / "clients.pem")) as server:
         assert (await server.ask("mutate", known))[0]["allowed"] is True
         with pytest.raises((aiohttp.ClientError, ConnectionError)):
             await server.ask("mutate", stranger)

@@ -28,7 +28,7 @@ async def send(server: Server, hook: str, body: bytes) -> int:
 
 
 async def test_hostile_bodies_delay_no_other_request_and_take_bounded_memory() -> None:
-    async with serving("--cluster", CLUSTER) as server:
+    async with serving("--from", CLUSTER) as server:
         await server.ask("mutate")
         before = memory(server, "VmRSS")
         for body in BODIES.values():

@@ -87,7 +87,7 @@ async def test_connections_that_send_nothing_begin_no_handshake(monkeypatch: pyt
     begun: list[str] = []
     wait = load.Turns.wait
 
-    async def counted(turns: load.Turns, name: str, cost: float, namespace: str) -> None:
+    async def counted(turns: load.Turns, name: str, cost: float, namespace: str = "") -> None:
         begun.append(name)
         await wait(turns, name, cost, namespace)
 

@@ -1,13 +1,13 @@
 """Chooses nodes for a pod, unless an earlier call of the mutating hook did so for the same pod and the choice still holds.
 
 The API server calls a second time if another hook changed the pod after us. The chosen nodes stay, so that the second call
-changes nothing, if the first of them lives and has room for the pod. What the first call reserved there is the pod's own, so only
-what it asks for beyond that counts; the pod may ask for more, for example because another hook added a sidecar. A pod that was
-copied or restored from a backup has the record of another pod, and nothing is reserved for it: then the node needs room for the
-whole pod.
+changes nothing, if all that they were chosen by is as it was (`read` in the record), and the first of them lives and has room for
+the pod. What the first call reserved there is the pod's own, so only what it asks for beyond that counts; the pod may ask for
+more, for example because another hook added a sidecar. A pod that was copied or restored from a backup has the record of another
+pod, and nothing is reserved for it: then the node needs room for the whole pod.
 
-If the choice does not hold, the terms for its nodes are removed and nodes are ranked anew. Anybody can write an annotation. So a
-choice counts only if the pod's own affinity names its first node.
+If the choice does not hold, nodes are ranked anew, for the pod without what was written for the old ones, and as if nothing were
+reserved for it. Anybody can write an annotation. So a choice counts only if the pod's own affinity names its first node.
 """
 
 from collections.abc import Mapping
@@ -16,15 +16,16 @@ from typing import Any, NamedTuple
 from webhook.errors import QuantityError
 from webhook.framework.cluster_view import Cluster, Obstacle, Placement, Ranked
 from webhook.framework.interface import Injector, Outcome
-from webhook.framework.node_terms import PREFERRED_TERMS, REQUIRED_TERMS, named_node, remove_terms
+from webhook.framework.node_terms import PREFERRED_TERMS, REQUIRED_TERMS, named_node, preferred_terms, remove_terms
 from webhook.kube.asked import AskedPod
+from webhook.kube.gpus import MODEL_LABELS
 from webhook.kube.json_patch import Edit
 from webhook.kube.pod import CONTAINER_LISTS, DECISION, Pod, annotations_of
 from webhook.kube.pod_requests import Demand
-from webhook.kube.record import record_of
+from webhook.kube.record import outcome_of, record_of
 from webhook.placement.placer import Placer
+from webhook.placement.request import placement_request
 from webhook.placement.settings import PlacementSettings
-from webhook.placement.strategies import WEIGHTS
 
 
 class Choice(NamedTuple):
@@ -39,23 +40,58 @@ class Choice(NamedTuple):
     def place(self, pod: AskedPod) -> Placement:
         return self.placer.place(pod, self.cluster, self.settings, self.strategy, self.workload)
 
+    def read(self, pod: AskedPod) -> str:
+        """What nodes are chosen by for this version of the pod, but its demand, as a hash; "" if none is."""
+        request = placement_request(pod, self.settings, self.strategy, self.workload)
+        return "" if isinstance(request, Placement) else request.read
+
     def obstacles(self, pod: AskedPod) -> tuple[Obstacle, ...]:
         return self.placer.obstacles(pod, self.cluster, self.settings)
 
     def choose(self, pod: AskedPod, edit: Edit) -> Placement:
         record = record_of(pod.json)
-        if not record.get("nodes"):
+        if not record:
             return self.place(pod)
         earlier = _placement(record, self.strategy)
-        if _names_first(edit, earlier) and self._holds(pod, earlier):
+        terms, pinned = self._written(pod.json, record)
+        before = Edit(pod.json)
+        remove_terms(before, terms, pinned)
+        bare = AskedPod(before.object, pod.gpus) if before else pod
+        if earlier.nodes and self._holds(edit, bare, earlier):
             return earlier
-        done = record.get("units", {}).get("nodeAffinity")
-        pinned = isinstance(done, list) and done[:1] == ["required"]
-        remove_terms(edit, earlier._replace(weights=WEIGHTS, required=pinned))
-        return self.place(AskedPod(edit.object, pod.gpus))
+        first = earlier.nodes[0].node if earlier.nodes else ""
+        with self.placer.without_reservation(pod.identity.key, first) as reserved:
+            placement = self.place(bare)
+        if pinned or preferred_terms(placement, self.cluster) != terms:
+            remove_terms(edit, terms, pinned)
+        return placement._replace(kept=reserved and [each.node for each in placement.nodes[:1]] == [first])
 
-    def _holds(self, pod: AskedPod, earlier: Placement) -> bool:
+    def _written(self, pod: Pod, record: Mapping[str, Any]) -> tuple[list[Any], str]:
+        """The preferred terms that an earlier call wrote, and the node that it pinned the pod to; "" if it did not.
+
+        The record says how many terms these are: the last ones that name a node, or are about labels that the policy prefers by.
+        """
+        result, detail = (*outcome_of(record, "nodeAffinity"), None, None)[:2]
+        nodes = [entry[0] for entry in record.get("nodes", ())]
+        if result == "required":
+            return [], nodes[0] if nodes else ""
+        count = detail[-1] if isinstance(detail, list) and detail else detail
+        if result not in ("preferred", "preferredPools", "notPinned") or not isinstance(count, int) or count < 1:
+            return [], ""
+        keys = {*MODEL_LABELS, *[key for each in self.settings.preferences for key in each.keys]}
+
+        def is_ours(preference: Mapping[str, Any]) -> bool:
+            found = {expression.get("key") for expression in preference.get("matchExpressions") or ()}
+            return named_node(preference) is not None or (bool(found) and found <= keys)
+
+        terms = Edit(pod).get(PREFERRED_TERMS) or ()
+        return [term for term in terms if is_ours(term.get("preference") or {})][-count:], ""
+
+    def _holds(self, edit: Edit, pod: AskedPod, earlier: Placement) -> bool:
+        """Whether an earlier choice holds for a pod, given without what was written for it."""
         node, placer = earlier.nodes[0].node, self.placer
+        if not _names_first(edit, earlier) or self.read(pod) != earlier.read:
+            return False
         try:
             requests = pod.demand.requests
         except QuantityError:
@@ -70,12 +106,13 @@ def _placement(record: Mapping[str, Any], strategy: str) -> Placement:
     """The choice of an earlier call, from its record."""
     amounts = [(name, amount) for name, amount in record.get("asked", {}).items() if amount]
     return Placement(
-        tuple([Ranked(*entry) for entry in record["nodes"]]),
+        tuple([Ranked(*entry) for entry in record.get("nodes", ())]),
         strategy,
         total=record.get("of", 0),
         numbers=tuple(record.get("by", ())),
         decided=record.get("decided", ""),
         asked=tuple(sorted([*amounts, ("pods", 1)])) if "asked" in record else (),
+        read=record.get("read", ""),
         kept=True,
     )
 
@@ -91,8 +128,8 @@ def _names_first(edit: Edit, earlier: Placement) -> bool:
 def outcomes_of_earlier(pod: Pod, idle: Mapping[str, Injector]) -> dict[str, Outcome]:
     """What an earlier call did by the injectors that are `idle` in this one. Only the new record repeats it, and only results
     that the injector has: anybody can write a record."""
-    units = record_of(pod).get("units", {})
-    found = {name: entry for name in idle if isinstance(entry := units.get(name), list) and entry}
+    record = record_of(pod)
+    found = {name: entry for name in idle if (entry := outcome_of(record, name))}
     known = {name: entry for name, entry in found.items() if entry[0] in list(idle[name].sentences)}
     return {name: Outcome(*entry[:2]) for name, entry in known.items()}
 

@@ -75,7 +75,7 @@ def refused(request: Request, decision: Decision) -> Event | None:
     verb = "would be" if shadow else "are"
     message = f"{who} {verb} refused: {finding_line(denied[0].unit, denied[0].finding)} {policy}"
     if more := len(denied) - 1:
-        message += f" and {plural(more, 'more problem')}: gpu-admission explain -f FILE shows all"
+        message += f" and {plural(more, 'more problem')}: gpu-admission try -f FILE shows all"
     return Event(involved, "Warning", WOULD[0] if shadow else REFUSED, _bounded(message), repeats=True)
 
 

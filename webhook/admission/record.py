@@ -5,15 +5,16 @@ It is in the annotation `gpu-admission.io/decision` and in the audit log:
     {"policy":"1f0c…","profile":"default","class":"inference",
      "units":{"gpuResources":["filled",1],"tolerations":["added",["nvidia.com/gpu"]], …},
      "strategy":"spread","nodes":[["gpu-a1",8,0,1.0],["gpu-a2",6,1,0.5]],"of":12,"decided":"peers",
-     "asked":{"cpu":8000,"nvidia.com/gpu":1}}
+     "read":"5f0c8a1b2d3e","asked":{"cpu":8000,"nvidia.com/gpu":1}}
 
 `nodes`: name, free GPUs, pods of the same owner, score; best first. With GPU metrics of the node also the number of free GPUs
 that are not busy, hot or unhealthy, and the mean utilisation in percent. `decided`: the criterion by which the first node is
 before the second (`placement.order`). A node with a score below -500 is ranked after the
 others: a whole node that the pod would break up, or one that another replica of the webhook fills. `of`: the number of nodes
 that were considered. `by`: the numbers behind the ranking, `["metrics",source,age in seconds]` or `["allocation",reason why there
-are no metrics]`. `asked`: the demand of the pod, CPU in thousandths. If no node was chosen: `"why":"no node fits"` and
-`"rejected":[["too few free GPUs",7],…]`.
+are no metrics]`. `asked`: the demand of the pod, CPU in thousandths. `read`: all else of the pod that the nodes were chosen by,
+as a hash: if another webhook changes it, they are chosen anew. `karpenter`: the least version that makes a node for the pod if
+these are full. If no node was chosen: `"why":"no node fits"` and `"rejected":[["too few free GPUs",7],…]`.
 """
 
 from collections import Counter
@@ -65,6 +66,10 @@ def record(
             data["of"] = placement.total
             if placement.decided:
                 data["decided"] = placement.decided
+            if placement.karpenter:
+                data["karpenter"] = placement.karpenter
+            if placement.read:
+                data["read"] = placement.read
             if placement.numbers:
                 data["by"] = list(placement.numbers)
             if asked is not None and len(asked.requests) <= _MAX_ASKED_RESOURCES:
@@ -99,7 +104,7 @@ def warnings(texts: Iterable[str | None]) -> list[str]:
         left_out = Counter([line.partition(":")[0][:_MAX_UNIT_NAME] for line in lines[MAX_WARNINGS:]])
         units = listed([unit if count == 1 else f"{unit} ({count})" for unit, count in left_out.items()])
         shown.append(
-            f"{plural(left_out.total(), 'more warning')} left out here, of {units}: gpu-admission validate shows all"
+            f"{plural(left_out.total(), 'more warning')} left out here, of {units}: gpu-admission try shows all"
         )
     return shown
 

@@ -4,11 +4,11 @@ from collections import Counter
 from typing import Any, Final
 
 from webhook.admission import words
-from webhook.cli.cluster.report import workload_name
-from webhook.cli.cluster.snapshot import FINISHED, Snapshot
 from webhook.kube.pod import Pod
 from webhook.kube.record import record_of
 from webhook.text import bare, listed, plural
+from webhook.whatif.cluster.report import workload_name
+from webhook.whatif.cluster.snapshot import FINISHED
 
 _BOUND: Final = {
     "first": "on the node that was chosen",
@@ -20,17 +20,11 @@ _BOUND: Final = {
 Traits = dict[str, tuple[str, str]]
 
 
-def alike(snapshot: Snapshot, pod: Pod, name: str) -> dict[str, Any]:
-    """`{"workload": …}`, described in docs/cli.md, if `name` is not that of the pod but of its workload, and that has several."""
-    of, namespace, first = workload_name(pod), pod["metadata"]["namespace"], pod["metadata"]["name"]
-    others = [
-        each
-        for each in snapshot.of("Pod")
-        if each["metadata"]["namespace"] == namespace and each is not pod and workload_name(each) == of
-    ]
-    if name == first or not others:
+def alike(pod: Pod, pods: list[Pod]) -> dict[str, Any]:
+    """`{"replicas": …}`, described in docs/cli.md, if `pods`, which `pod` is the first of, are several."""
+    if len(pods) < 2:
         return {}
-    pods = [pod, *others]
+    of = workload_name(pod)
     ended = [each for each in pods if each["status"].get("phase") in FINISHED]
     here = [each for each in pods if each["status"].get("phase") not in FINISHED]
     on = Counter([str(each["spec"]["nodeName"]) for each in here if each["spec"].get("nodeName")])
@@ -43,8 +37,7 @@ def alike(snapshot: Snapshot, pod: Pod, name: str) -> dict[str, Any]:
         f"chosen for them: {_counts(chosen)}" if chosen and chosen != on else "",
     ]
     return {
-        "workload": {
-            "of": of,
+        "replicas": {
             "pods": len(pods),
             "nodes": dict(on.most_common()),
             "chosen": dict(chosen.most_common()),

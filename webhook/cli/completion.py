@@ -1,6 +1,6 @@
-"""Shell completion for `kubectl gpu-admission …`.
+"""Shell completion for `kubectl gpu …`.
 
-kubectl runs the program `kubectl_complete-gpu_admission` with the words typed so far. The program prints one completion a line
+kubectl runs the program `kubectl_complete-gpu` with the words typed so far. The program prints one completion a line
 and a directive on the last line (kubectl pkg/cmd/plugin_completion.go). Completion for `gpu-admission` itself comes from
 `gpu-admission --install-completion`.
 """
@@ -19,7 +19,7 @@ _NAME = "gpu-admission"
 
 
 def main() -> None:
-    """Entry point of `kubectl_complete-gpu_admission`: asks typer for completions as bash does, by environment variables."""
+    """Entry point of `kubectl_complete-gpu`: asks typer for completions as bash does, by environment variables."""
     arguments = sys.argv[1:]
     os.environ["_GPU_ADMISSION_COMPLETE"] = "complete_bash"
     os.environ["COMP_WORDS"] = shlex.join([_NAME, *arguments])

@@ -13,15 +13,15 @@ from webhook.cli.checks.dry_run import conformance as cases_of_conformance
 from webhook.cli.checks.dry_run import dry_run
 from webhook.cli.checks.replicas import is_called_by_url
 from webhook.cli.checks.result import Result, opted_in
-from webhook.cli.cluster.release import OUR_POLICY
-from webhook.cli.cluster.snapshot import CLAIMS, ENGINE, Snapshot
-from webhook.cli.offline import load_policy
 from webhook.cli.reading import policy_of, snapshot_of
 from webhook.cli.terminal import REFUSED, document, say, show, totals
 from webhook.errors import BadInput, PolicyError
 from webhook.feeds.access import Access
 from webhook.kube.pod import PROFILE_LABEL
 from webhook.text import bare, listed, plural, quoted
+from webhook.whatif.cluster.release import OUR_POLICY
+from webhook.whatif.cluster.snapshot import CLAIMS, ENGINE, Snapshot
+from webhook.whatif.offline import load_policy, policy_named
 
 READ: Final = tuple(dict.fromkeys((*ENGINE, *CLAIMS, *(kind for check in CHECKS for kind in check.reads))))
 """Kinds that the checks read."""
@@ -45,7 +45,7 @@ _Conformance = Annotated[
 def doctor(
     output: options.Output = "table",
     policy: options.Policy = None,
-    cluster: options.Snapshot = None,
+    file: options.From = None,
     kubeconfig: options.Kubeconfig = None,
     context: options.Context = None,
     attempt: _Try = None,
@@ -56,10 +56,10 @@ def doctor(
     `unknown`: a right to read or an answer is missing. Exit status 1 if something is broken. docs/cli.md lists the checks and
     the rights. Example: `gpu-admission doctor --try my-team`: is the webhook asked about a GPU pod there?
     """
-    snapshot = snapshot_of(cluster, kubeconfig, context, READ, needed=())
+    snapshot = snapshot_of(file, kubeconfig, context, READ, needed=())
     if (attempt or conformance) and snapshot.access is None:
         raise BadInput(
-            f"saw --{'try' if attempt else 'conformance'} with --cluster, wanted an API server: a file creates no pod. "
+            f"saw --{'try' if attempt else 'conformance'} with --from, wanted an API server: a file creates no pod. "
             "Leave out one of them"
         )
     if conformance and snapshot.access is not None:
@@ -68,7 +68,7 @@ def doctor(
         page = list(results(snapshot, policy))
     if attempt and snapshot.access is not None:
         page.append(dry_run(snapshot.access, snapshot.release, attempt))
-    if not document([result._asdict() for result in page], output):
+    if not document([result._asdict() for result in page], output, "Check"):
         for result, after in zip(page, [*page[1:], None], strict=True):
             state = f"{result.state:8}", _STYLES[result.state]
             show(Text.assemble(state, (result.check, "bold"), f": {result.text}"))
@@ -115,7 +115,7 @@ def conforming(snapshot: Snapshot, access: Access, namespace: str, named: str | 
 def results(snapshot: Snapshot, named: str | None = None) -> Iterator[Result]:
     """The results of all checks, in the order in which they are printed. `named`: the policy to use instead of the cluster's."""
     try:
-        policy = policy_of(named, snapshot)
+        policy = policy_named(named) if named else snapshot.policy or load_policy()
         if named or (snapshot.release.namespace, OUR_POLICY) in snapshot.named("ConfigMap"):
             yield Result("policy", "ok", f"good, hash {policy.hash}")
         elif "ConfigMap" in snapshot.missing:
@@ -125,6 +125,6 @@ def results(snapshot: Snapshot, named: str | None = None) -> Iterator[Result]:
             yield Result("policy", "warn", text, snapshot.release.created("policy"))
     except PolicyError as error:
         text = f"{plural(len(error.problems), 'problem')}: {listed(error.problems, 2)}; the last good one is in force"
-        yield Result("policy", "broken", text, f"{snapshot.release.edit_policy}, then gpu-admission lint")
+        yield Result("policy", "broken", text, f"{snapshot.release.edit_policy}, then gpu-admission policy lint")
         policy = load_policy()
     yield from run_checks(snapshot, policy)

@@ -6,11 +6,11 @@ from typing import Any
 
 from webhook.admission import words
 from webhook.admission.events import BOUND_ELSEWHERE
-from webhook.cli.cluster.snapshot import Snapshot, condition, seconds
 from webhook.kube.pod import Pod
 from webhook.kube.pod_requests import counted_demand
 from webhook.placement.constraints import compiled
 from webhook.text import amount_words, bare
+from webhook.whatif.cluster.snapshot import Snapshot, condition, seconds
 
 
 def elsewhere(snapshot: Snapshot, pod: Pod, bound: str, ranked: list[str]) -> str:

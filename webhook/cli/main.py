@@ -21,20 +21,22 @@ from webhook.cli.terminal import COULD_NOT, guarded, say
 from webhook.text import bare
 
 COMMANDS: Final[Mapping[str, str]] = {
-    **{name: name for name in ("explain", "pending", "nodes")},
-    "ui": "ui.command",
-    **{name: name for name in ("doctor", "audit", "balance", "simulate", "snapshot")},
-    "mutate": "decisions",
-    "validate": "decisions",
-    "test": "test",
-    "replay": "replay",
-    "lint": "lint",
-    "units": "units",
-    "export": "export",
-    "certs": "serve",
-    "serve": "serve",
+    "why": "why:why",
+    "top": "top:top",
+    "try": "trying:try_",
+    "drain": "drain:drain",
+    "policy": "policy",
+    "doctor": "doctor:doctor",
+    "snapshot": "snapshot:snapshot",
+    "ui": "ui.command:ui",
+    "serve": "serve:serve",
+    "certs": "serve:certs",
 }
-"""The module of each command, in the order of the help."""
+"""The module and the function of each command, in the order of the help; "policy": it has commands of its own."""
+POLICY: Final[Mapping[str, str]] = {
+    name: f"policy.{name}:{name}" for name in ("lint", "test", "diff", "explain", "export")
+}
+_ABOUT_POLICY: Final = "Mistakes in a policy, its cases, what it would change, what a rule means, and its CEL."
 _TRACEBACK: Final = "GPU_ADMISSION_TRACEBACK"
 """The environment variable that turns tracebacks on."""
 _LOOK: Final[Mapping[str, Any]] = {
@@ -44,30 +46,37 @@ _LOOK: Final[Mapping[str, Any]] = {
 }
 
 
-class _Commands(Mapping[str, TyperCommand]):
+class _Commands(Mapping[str, TyperCommand | TyperGroup]):
     """The commands by name. A module is imported when its command is looked up: all of them together take a second."""
 
-    def __getitem__(self, name: str) -> TyperCommand:
+    def __init__(self, places: Mapping[str, str]) -> None:
+        self._places = places
+
+    def __getitem__(self, name: str) -> TyperCommand | TyperGroup:
+        module, _, function = self._places[name].partition(":")
+        if not function:
+            look = {key: value for key, value in _LOOK.items() if key != "pretty_exceptions_enable"}
+            return _Group(name=name, places=POLICY, help=_ABOUT_POLICY, no_args_is_help=True, **look)
         alone = typer.Typer(add_completion=False, **_LOOK)
-        alone.command(name)(guarded(getattr(import_module(f"webhook.cli.{COMMANDS[name]}"), name)))
+        alone.command(name)(guarded(getattr(import_module(f"webhook.cli.{module}"), function)))
         command = get_command(alone)
         assert isinstance(command, TyperCommand)
         return command
 
     def __iter__(self) -> Iterator[str]:
-        return iter(COMMANDS)
+        return iter(self._places)
 
     def __len__(self) -> int:
-        return len(COMMANDS)
+        return len(self._places)
 
 
 class _Group(TyperGroup):
-    def __init__(self, **given: Any) -> None:
+    def __init__(self, *, places: Mapping[str, str] = COMMANDS, **given: Any) -> None:
         super().__init__(**given)
-        self.commands = _Commands()  # type: ignore[assignment]
+        self.commands = _Commands(places)  # type: ignore[assignment]
 
     def list_commands(self, ctx: typer.Context) -> list[str]:  # type: ignore[override]
-        return list(COMMANDS)
+        return list(self.commands)
 
 
 app = typer.Typer(

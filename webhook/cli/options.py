@@ -5,16 +5,13 @@ from typing import Annotated, Literal
 
 import typer
 
-File = Annotated[
-    str,
-    typer.Argument(metavar="FILE|-", help="Pods, workloads or AdmissionReviews, YAML or JSON; - reads stdin."),
-]
-Cluster = Annotated[
-    Path | None,
+Files = Annotated[
+    list[str] | None,
     typer.Option(
-        help="The cluster as `kubectl get nodes,pods,namespaces,priorityclasses -A -o json` prints it; "
-        "`,resourceslices,hpa,pdb` are useful extras.",
-        metavar="FILE",
+        "-f",
+        "--filename",
+        metavar="FILE|DIR|URL|-",
+        help="Manifests, YAML or JSON; - reads stdin. May be repeated.",
     ),
 ]
 Policy = Annotated[
@@ -28,13 +25,16 @@ Kubeconfig = Annotated[
     Path | None, typer.Option(help="Default: KUBECONFIG, else ~/.kube/config.", metavar="FILE", show_default=False)
 ]
 Context = Annotated[str | None, typer.Option(help="A context of the kubeconfig. Default: the current one.")]
-Namespace = Annotated[str | None, typer.Option("-n", "--namespace", help="Default: the namespace of the context.")]
-AllNamespaces = Annotated[bool, typer.Option("-A", "--all-namespaces", help="All namespaces.")]
+Namespace = Annotated[
+    str | None, typer.Option("-n", "--namespace", help="Default: the namespace of the context; with --from all.")
+]
+AllNamespaces = Annotated[bool, typer.Option("-A", "--all-namespaces", help="All namespaces; wins over -n.")]
 Selector = Annotated[str | None, typer.Option("-l", "--selector", help="Labels, as kubectl takes them: `a=b,c!=d,e`.")]
 Watch = Annotated[bool, typer.Option("-w", "--watch", help="Refresh every 5 seconds, until Ctrl-C.")]
-Snapshot = Annotated[
+From = Annotated[
     Path | None,
     typer.Option(
+        "--from",
         help="A file instead of an API server: what `gpu-admission snapshot` or `kubectl get … -A -o json` wrote.",
         metavar="FILE|-",
     ),

@@ -6,28 +6,30 @@ import gc
 import os
 import re
 from collections.abc import Callable, Collection, Iterable, Mapping
+from contextlib import suppress
 from pathlib import Path
-from typing import Any, Final
+from typing import Final
 
 from rich.console import Console
 
 from webhook.cli.cluster import metrics
+from webhook.cli.cluster.answers import QUESTIONS
 from webhook.cli.cluster.load import EVERYWHERE, FORBIDDEN, grant, load, read_snapshot
-from webhook.cli.cluster.measured import Figures
-from webhook.cli.cluster.snapshot import NEEDED, Snapshot
-from webhook.cli.offline import load_policy, policy_named
-from webhook.cli.terminal import no_such, say
-from webhook.errors import BadInput
+from webhook.cli.terminal import say
+from webhook.errors import BadInput, PolicyError
 from webhook.feeds.gpu_source import SourceFailed
-from webhook.kube import selectors
 from webhook.kube.kinds import KINDS
 from webhook.kube.selectors import Requirement
 from webhook.policy.model import Policy
-from webhook.text import listed, quoted
+from webhook.text import listed, no_such, printable, quoted
+from webhook.whatif.cluster.measured import Figures
+from webhook.whatif.cluster.release import OUR_POLICY
+from webhook.whatif.cluster.snapshot import NEEDED, Snapshot
+from webhook.whatif.offline import load_policy, policy_named
 
 
 def snapshot_of(
-    cluster: Path | None,
+    file: Path | None,
     kubeconfig: Path | None,
     context: str | None,
     kinds: Iterable[str],
@@ -35,15 +37,15 @@ def snapshot_of(
     *,
     needed: Collection[str] = NEEDED,
 ) -> Snapshot:
-    """The cluster, from the file `cluster` or else from the API server of a kubeconfig (see `load`).
+    """The cluster, from `file` or else from the API server of a kubeconfig (see `load`).
 
     What could not be read is printed on stderr. Raises BadInput. Automatic garbage collection stays off afterwards.
     """
     gc.disable()  # a snapshot is about a million small objects that all stay: collection takes longer than reading them
-    if cluster is not None:
+    if file is not None:
         if kubeconfig or context:
-            raise BadInput("saw --cluster with --kubeconfig or --context, wanted one: the file is instead of a cluster")
-        snapshot = read_snapshot(cluster)
+            raise BadInput("saw --from with --kubeconfig or --context, wanted one: the file is instead of a cluster")
+        snapshot = read_snapshot(file)
     else:
         snapshot = load(kubeconfig, context, kinds, namespace, needed=needed)
         if snapshot.missing:
@@ -51,6 +53,11 @@ def snapshot_of(
             if command := missing_right(snapshot):
                 say(f"an operator gives the right by: {command}", "dim")
     return snapshot
+
+
+def no_cluster(why: str) -> Snapshot:
+    """A cluster of which nothing is known."""
+    return Snapshot({}, dict.fromkeys((*KINDS, *QUESTIONS), why))
 
 
 def missing_right(snapshot: Snapshot) -> str:
@@ -114,19 +121,44 @@ def use_metrics(snapshot: Snapshot, policy: Policy) -> None:
 
 
 def policy_of(name: str | None, snapshot: Snapshot) -> Policy:
-    """The policy called `name`, or with None that of the cluster, or the shipped one if the cluster has none. Raises BadInput
-    and PolicyError."""
+    """The policy called `name`, or with None that of the cluster, or the shipped one where there is none or it cannot be used.
+    Raises BadInput, and PolicyError for a policy of that name."""
     if name is not None:
         return policy_named(name)
-    return snapshot.policy or load_policy()
+    with suppress(PolicyError):
+        return snapshot.policy or load_policy()
+    return load_policy()
+
+
+def policy_alone(
+    name: str | None, file: Path | None, kubeconfig: Path | None, context: str | None
+) -> tuple[Policy, str]:
+    """The policy called `name`, or that of the cluster if one is named, or the shipped one; and which it is, in words."""
+    if name is None and (file or kubeconfig or context):
+        snapshot = snapshot_of(file, kubeconfig, context, ("ConfigMap",), needed=())
+        return policy_of(None, snapshot), decided_by(None, snapshot)
+    return policy_named(name), decided_by(name or "default", Snapshot({}))
+
+
+def decided_by(name: str | None, snapshot: Snapshot) -> str:
+    """By which policy `policy_of` lets decide, in words."""
+    if name is not None:
+        return "the shipped policy" if name == "default" else f"the policy of {name}"
+    try:
+        if (policy := snapshot.policy) is not None:
+            return f"the policy of the cluster, {policy.hash}"
+    except PolicyError as error:
+        wrong = f"that of the cluster cannot be used: {printable(listed(error.problems, 1))}"
+        return f"the shipped policy, since {wrong}; the webhook decides by the last good one, or is of a newer version"
+    if why := snapshot.missing.get("ConfigMap"):
+        return f"the shipped policy, since that of the cluster is not known: {why}"
+    return f"the shipped policy, since there is no ConfigMap {OUR_POLICY}"
 
 
 def namespace_of(namespace: str | None, everywhere: bool, snapshot: Snapshot) -> str | None:
     """The namespace to show: `namespace`, else that of the kubeconfig's context. None: all, as with `everywhere` or a file.
     Raises BadInput if the namespace does not exist."""
     if everywhere:
-        if namespace:
-            raise BadInput("saw -n and -A, wanted one of them")
         return None
     known = {name for _, name in snapshot.named("Namespace")}
     if namespace and known and namespace not in known:
@@ -137,10 +169,12 @@ def namespace_of(namespace: str | None, everywhere: bool, snapshot: Snapshot) ->
     return namespace or snapshot.namespace
 
 
-_PART: Final = re.compile(r"(?:[^,(]|\([^)]*\))+")
-_SET: Final = re.compile(r"([\w./-]+)\s+(in|notin)\s*\(([^)]*)\)")
-_EQUAL: Final = re.compile(r"([\w./-]+)\s*(==|=|!=)\s*([\w.-]*)")
-_EXISTS: Final = re.compile(r"(!?)\s*([\w./-]+)")
+_KEY: Final = r"[\w./-]+"
+_VALUE: Final = r"[\w.-]*"
+_PART: Final = re.compile(
+    rf"\s*(?:(?P<of>{_KEY})\s+(?P<set>in|notin)\s*\((?P<values>\s*{_VALUE}\s*(?:,\s*{_VALUE}\s*)*)\)"
+    rf"|(?P<key>{_KEY})\s*(?P<how>==|=|!=)\s*(?P<value>{_VALUE})|(?P<not>!?)\s*(?P<exists>{_KEY}))\s*(?:,|$)"
+)
 _OPERATORS: Final = {
     "in": "In",
     "notin": "NotIn",
@@ -155,23 +189,19 @@ Labels = Mapping[str, str]
 
 def selector(text: str | None) -> Callable[[Labels], bool]:
     """A function that says whether labels match the selector `text`; None matches all. Raises BadInput."""
-    requirements = [_requirement(part.strip()) for part in _PART.findall(text or "")]
+    requirements, at = list[Requirement](), 0
+    while at < len(text or ""):
+        if (match := _PART.match(text or "", at)) is None:
+            wanted = "labels as a=b, a!=b, a in (b,c), a or !a, with commas between"
+            raise BadInput(f"-l: saw {quoted((text or '')[at:])}, wanted {wanted}")
+        requirements.append(_requirement(match))
+        at = match.end()
     return lambda labels: all(requirement.holds(labels) for requirement in requirements)
 
 
-def _requirement(part: str) -> Requirement:
-    if match := _SET.fullmatch(part):
-        return Requirement(match[1], _OPERATORS[match[2]], frozenset([value.strip() for value in match[3].split(",")]))
-    if match := _EQUAL.fullmatch(part):
-        return Requirement(match[1], _OPERATORS[match[2]], frozenset((match[3],)))
-    if match := _EXISTS.fullmatch(part):
-        return Requirement(match[2], _OPERATORS[match[1]], frozenset())
-    raise BadInput(f"-l: saw {quoted(part)}, wanted labels as a=b, a!=b, a in (b,c), a or !a, with commas between")
-
-
-def selects(label_selector: Any, labels: Labels) -> bool:
-    """Whether a LabelSelector of an object matches these labels; one that is malformed or too large matches nothing."""
-    try:
-        return bool(selectors.selects(selectors.compiled(label_selector), labels))
-    except (ValueError, TypeError, LookupError):
-        return False
+def _requirement(match: re.Match[str]) -> Requirement:
+    if match["of"]:
+        return Requirement(match["of"], _OPERATORS[match["set"]], frozenset(map(str.strip, match["values"].split(","))))
+    if match["key"]:
+        return Requirement(match["key"], _OPERATORS[match["how"]], frozenset((match["value"],)))
+    return Requirement(match["exists"], _OPERATORS[match["not"]], frozenset())

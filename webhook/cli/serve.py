@@ -11,7 +11,7 @@ from webhook.server.settings import ServeSettings
 
 
 def serve(
-    cluster: options.Cluster = None,
+    cluster: options.From = None,
     kubeconfig: Annotated[Path | None, typer.Option(help="To run outside of a cluster.", metavar="FILE")] = None,
     policy: options.Policy = None,
     host: Annotated[str | None, typer.Option(help="Address to listen on.", show_default="all")] = None,
@@ -34,9 +34,9 @@ def serve(
 ) -> None:
     """Serve the webhook.
 
-    In a cluster it needs no option. With --kubeconfig it runs outside of one. With --cluster FILE there is no API server
+    In a cluster it needs no option. With --kubeconfig it runs outside of one. With --from FILE there is no API server
     at all: the file is the cluster, and a namespace that it does not list counts as opted in.
-    Example: `gpu-admission serve --cluster cluster.yaml --tls-cert certs/tls.pem --tls-key certs/tls-key.pem`.
+    Example: `gpu-admission serve --from cluster.yaml --tls-cert certs/tls.pem --tls-key certs/tls-key.pem`.
     When ready it prints one JSON line on stdout: `{"port": 8443, "opsPort": 8080}`. Logs go to stderr.
     """
     settings = {name: value for name, value in locals().items() if value is not None}

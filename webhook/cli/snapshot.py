@@ -24,15 +24,15 @@ def snapshot(
         bool, typer.Option("--anonymous", help="Hash all names, leave out data, environment and commands.")
     ] = False,
     metrics: options.Metrics = None,
-    cluster: options.Snapshot = None,
+    file: options.From = None,
     kubeconfig: options.Kubeconfig = None,
     context: options.Context = None,
 ) -> None:
-    """Write what the other commands read of a cluster to a file; they take it with --cluster FILE.
+    """Write what the other commands read of a cluster to a file; they take it with --from FILE.
 
     Example: `gpu-admission snapshot --anonymous cluster.json`, to show somebody else why a pod waits.
     """
-    contents = snapshot_of(cluster, kubeconfig, context, (*KINDS, *QUESTIONS), None)
+    contents = snapshot_of(file, kubeconfig, context, (*KINDS, *QUESTIONS), None)
     try:
         measure_gpus(contents, policy_of(None, contents), metrics)
     except PolicyError as error:

@@ -5,6 +5,7 @@ Answers go to stdout and messages to stderr, so that only documents go through a
 
 import difflib
 import gc
+import json
 import os
 import signal
 import sys
@@ -23,16 +24,18 @@ from rich.text import Text
 from webhook.cli.options import Format
 from webhook.errors import BadInput, GpuAdmissionError, PolicyError
 from webhook.kube.yaml import to_yaml
-from webhook.text import printable, printable_lines, quoted, suggestion
+from webhook.text import printable, printable_lines
 
 _EVERY: Final = 5.0
 """Seconds between two refreshes with --watch."""
 REFUSED, COULD_NOT = 1, 2
 """Exit statuses; 0 is fine."""
 Arguments = ParamSpec("Arguments")
-_FILES: Final = ("file", "trace", "cluster", "policy", "before")
+_FILES: Final = ("file", "files", "policy", "before")
 """Parameters of commands that name files to read, `-` for stdin."""
 
+PROGRAM: Final = "kubectl gpu" if Path(sys.argv[0]).name.startswith("kubectl-gpu") else "gpu-admission"
+"""How this program was called, for hints."""
 console = Console(stderr=True, highlight=False, soft_wrap=True, emoji=False)
 
 
@@ -45,11 +48,6 @@ def say(text: str, style: str | None = None) -> None:
     """Print on stderr. An unprintable character becomes a space: tenants write parts of this text."""
     plain = os.environ.get("NO_COLOR")  # rich keeps bold and dim under it
     console.print(printable_lines(text), markup=False, style=None if plain else style)
-
-
-def no_such(kind: str, name: str, known: Sequence[str], where: str = "") -> BadInput:
-    """The error for a name that does not exist. It suggests the nearest of the known names."""
-    return BadInput(f"no {kind} {quoted(name)}{where}{suggestion(name, known)}")
 
 
 def guarded(command: Callable[Arguments, None]) -> Callable[Arguments, None]:
@@ -89,20 +87,15 @@ def _check_stdin(given: Mapping[str, object]) -> None:
         raise BadInput(f"saw - for {number} files, wanted it for one: stdin is read once. Give the other as a file")
 
 
-def write(path: Path, text: str) -> None:
-    """Write a file. Raises BadInput."""
+def write(path: Path, text: str | bytes) -> None:
+    """Write a file that only its owner can read: what is written tells much about a cluster. Raises BadInput."""
     try:
-        path.write_text(text, encoding="utf-8")
+        path.touch(mode=0o600)
+        if path.is_file():
+            path.chmod(0o600)  # of a file that was there, before anything new is in it
+        path.write_bytes(text if isinstance(text, bytes) else text.encode())
     except OSError as error:
         raise BadInput(f"{path}: cannot be written: {error.strerror}") from None
-
-
-def read(file: str) -> bytes:
-    """The content of a file, or of stdin for `-`. Raises BadInput."""
-    try:
-        return sys.stdin.buffer.read() if file == "-" else Path(file).read_bytes()
-    except OSError as error:
-        raise BadInput(f"{file}: cannot be read: {error.strerror}. Give a file, or - for stdin") from None
 
 
 DIFF_COLOURS: Final = {"+": "green", "-": "red"}
@@ -121,15 +114,26 @@ _NARROWEST: Final = 12
 Cell = str | Text
 
 
-def document(answer: Any, output: Format) -> bool:
-    """Print `answer` if `output` is JSON or YAML. Returns False, and prints nothing, if it is a table."""
+API: Final = "gpu-admission.io/v1"
+"""The apiVersion of all documents."""
+
+
+def document(answer: list[Any] | dict[str, Any], output: Format, kind: str) -> bool:
+    """Print a list or an object of this kind if `output` is JSON or YAML. Returns False, and prints nothing, if it is a table."""
+    head = {"apiVersion": API, "kind": f"{kind}List" if isinstance(answer, list) else kind}
+    answer = {**head, **({"items": answer} if isinstance(answer, list) else answer)}
     if output == "json":
-        out(orjson.dumps(answer, option=orjson.OPT_INDENT_2).decode())
+        out(escaped(orjson.dumps(answer, option=orjson.OPT_INDENT_2).decode()))
     elif output == "yaml":
         out(to_yaml(orjson.loads(orjson.dumps(answer))), end="")
     else:
         return False
     return True
+
+
+def escaped(text: str) -> str:
+    """JSON with each character escaped that a terminal would not show, such as one that turns the direction of writing."""
+    return "".join([c if c.isprintable() or c == "\n" else json.dumps(c)[1:-1] for c in text])
 
 
 def table(
@@ -203,6 +207,8 @@ def _is_number(text: str) -> bool:
 def show(*lines: Text) -> None:
     """Print lines on stdout; on a terminal a long one goes on below, indented. An unprintable character becomes a space: tenants
     write parts of this text."""
+    if not lines:
+        return
     for each in lines:
         each.plain = printable_lines(each.plain)
     console = _stdout()
@@ -247,7 +253,7 @@ def repeated(refresh: Callable[[], None], *, watch: bool, from_file: bool) -> No
     """Refresh once, or with `watch` until Ctrl-C: a failure, such as an API server that does not answer, is then printed and
     does not end it. Raises BadInput for a file, which does not change."""
     if watch and from_file:
-        raise BadInput("saw -w with --cluster, wanted one of them: a file does not change")
+        raise BadInput("saw -w with --from, wanted one of them: a file does not change")
     refresh()
     try:
         while watch:

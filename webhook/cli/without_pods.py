@@ -1,4 +1,4 @@
-"""`gpu-admission nodes` for those who may not list pods: the nodes, and the sums of all GPUs as the webhook counts them.
+"""`gpu-admission top` for those who may not list pods: the nodes, and the sums of all GPUs as the webhook counts them.
 
 Whose the GPUs are is not told. The component `manifests/components/reader` has the rights for it.
 """
@@ -8,11 +8,11 @@ from collections.abc import Mapping
 from typing import Any, Final
 
 from webhook.cli.cluster.answers import GPU_SUMS, ask
-from webhook.cli.cluster.snapshot import Snapshot
 from webhook.cli.options import Format
 from webhook.cli.terminal import document, out, say, table
 from webhook.feeds.access import Access, always
 from webhook.feeds.api import Api
+from webhook.whatif.cluster.snapshot import Snapshot
 
 STATES: Final = ("allocated", "promised", "free", "unusable")
 Report = Mapping[str, Any]
@@ -25,7 +25,7 @@ def shown(snapshot: Snapshot, reports: list[dict[str, Any]], output: Format) -> 
         del each["pods"], each["host"]
     if snapshot.access is not None:
         asyncio.run(_ask(snapshot, snapshot.access))
-    if document(reports, output):
+    if document(reports, output, "Top"):
         return
     rows = [
         [node["name"], node["pool"], node["model"], node["health"], resource, counts["total"]]

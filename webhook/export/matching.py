@@ -18,7 +18,7 @@ MUTATE: Final = "mutate.gpu-admission.io"
 VALIDATE: Final = "validate.gpu-admission.io"
 OTHERS: Final = "others.validate.gpu-admission.io"
 UPDATES: Final = "updates.validate.gpu-admission.io"
-NEEDED: Final = "gpu-admission export POLICY --conditions"
+NEEDED: Final = "gpu-admission policy export POLICY --conditions"
 """The command that prints the conditions that a policy needs."""
 _WIDTH: Final = 118
 _DEVICES: Final = f"""has(object.spec.resourceClaims) ||

@@ -43,7 +43,7 @@ async def in_cluster(folder: Path = SERVICE_ACCOUNT, environment: Mapping[str, s
     """The access of the pod's ServiceAccount. Raises BadInput outside of a pod, or if the token is not mounted."""
     host, port = environment.get("KUBERNETES_SERVICE_HOST"), environment.get("KUBERNETES_SERVICE_PORT")
     if not host or not port:
-        raise BadInput("not in a cluster: KUBERNETES_SERVICE_HOST is not set. Give --kubeconfig FILE or --cluster FILE")
+        raise BadInput("not in a cluster: KUBERNETES_SERVICE_HOST is not set. Give --kubeconfig FILE or --from FILE")
     try:
         # Small files in memory, so reading them blocks nothing. The kubelet renews the token about every hour.
         token, tls = (folder / "token").read_text(), _tls((str(folder / "ca.crt"), None, None), verify=True)

@@ -58,15 +58,21 @@ def documents_in(path: Path) -> list[Any]:
 
 
 def objects_in(document: Any, path: Path) -> Iterator[tuple[str, dict[str, Any]]]:
-    """The kind and the object for each object in a document, which is a List or a single object. Raises BadInput."""
+    """The kind and the object for each object in a document, which is a List or a single object. Kinds that nobody here reads, as
+    in `kubectl get all`, are left out. Raises BadInput if there is nothing else."""
     if not isinstance(document, dict):
         raise BadInput(f"{path}: saw {quoted(document)}, wanted a List of Kubernetes objects")
+    known, others = False, ""
     for position, obj in enumerate(items_of(document), 1):
         where, kind = f"{path}: object {position}", str(obj.get("kind")) if isinstance(obj, dict) else ""
-        if kind not in KINDS and kind not in _ANSWERS:
-            raise BadInput(f"{where}: saw kind {quoted(kind)}, wanted {listed(STATE_KINDS)} or a List of them")
-        _check(obj, f"{where}, {kind}")
-        yield kind, obj
+        if kind in KINDS or kind in _ANSWERS:
+            _check(obj, f"{where}, {kind}")
+            yield kind, obj
+            known = True
+        else:
+            others = others or f"{where}: saw kind {quoted(kind)}, wanted {listed(STATE_KINDS)} or a List of them"
+    if others and not known:
+        raise BadInput(others)
 
 
 def _check(obj: Any, where: str) -> None:

@@ -134,7 +134,7 @@ class Cluster(Protocol):
     @property
     def requires_preferences(self) -> bool:
         """Whether an autoscaler makes nodes that takes preferences of pods as requirements, before it gives them up one by one.
-        That is Karpenter (karpenter.sh/docs/concepts/scheduling, Preferences)."""
+        That is Karpenter, where it has a NodePool or made a node (karpenter.sh/docs/concepts/scheduling, Preferences)."""
 
     @property
     def dra_drivers(self) -> tuple[str, ...]:
@@ -167,6 +167,9 @@ class Cluster(Protocol):
     def least_per_gpu(self, resource: str, count: int) -> Mapping[str, int] | None:
         """The smallest allocatable `cpu` (thousandths) and `memory` (bytes) per GPU of any node that can allocate `count` of
         the GPU resource `resource` when it is empty. None if no node can."""
+
+    def hostname(self, node: str) -> str:
+        """The label kubernetes.io/hostname of a node; "" if it has none."""
 
     def label_values(self, key: str, gpus: Gpus) -> tuple[str, ...]:
         """The values of a label on the nodes with GPUs, sorted."""
@@ -249,5 +252,10 @@ class Placement(NamedTuple):
     """The devices that it asks for one by one, for the reservation."""
     required: bool = False
     """Whether the pod's scheduler does not weigh preferences: the first node has to be required."""
+    karpenter: str = ""
+    """Where Karpenter makes nodes, the least version that makes one for the pod if the ranked ones are full; "none" if one is
+    required. "" elsewhere."""
+    read: str = ""
+    """What of the pod the nodes were chosen by, but its demand, as a hash: `placement.request`. "" if no node is ranked."""
     kept: bool = False
-    """An earlier call of the hook made the choice, which still holds."""
+    """An earlier call of the hook reserved for the pod on the first node already."""

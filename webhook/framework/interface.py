@@ -193,7 +193,7 @@ class Injector(Unit):
     chooses: ClassVar[bool] = False
     """It chooses the node."""
     sentences: ClassVar[Mapping[str, str]] = {}
-    """The sentence for each result (`Outcome.result`), as `gpu-admission explain` prints it. `{}` stands for the detail,
+    """The sentence for each result (`Outcome.result`), as `gpu-admission why` prints it. `{}` stands for the detail,
     `{node}` for "1 node" or "2 nodes" if the detail is a number."""
 
     @property

@@ -1,58 +1,75 @@
 """Node affinity terms that name nodes: writes them for ranked nodes, recognises them in a pod, and removes them."""
 
-from typing import Any
+from collections.abc import Mapping, Sequence
+from typing import Any, Final
 
-from webhook.framework.cluster_view import Placement
+from webhook.framework.cluster_view import Cluster, Placement
 from webhook.kube.json_patch import Edit
-from webhook.kube.pod import PREFERRED, REQUIRED
+from webhook.kube.pod import HOSTNAME, PREFERRED, REQUIRED
 
 _NODE = ("spec", "affinity", "nodeAffinity")
 PREFERRED_TERMS = (*_NODE, PREFERRED)
 REQUIRED_TERMS = (*_NODE, REQUIRED, "nodeSelectorTerms")
+CONSTRAINTS = ("spec", "topologySpreadConstraints")
+NEUTRAL: Final[Mapping[str, Any]] = {
+    "maxSkew": 1,
+    "topologyKey": HOSTNAME,
+    "whenUnsatisfiable": "ScheduleAnyway",
+    "labelSelector": {"matchLabels": {"gpu-admission.io/selects": "nothing"}},
+}
+"""The constraint that selects no pod: with it, the scheduler spreads the pod by none of its own."""
 
 
-def preferred_terms(placement: Placement) -> list[dict[str, Any]]:
+def preferred_terms(placement: Placement, cluster: Cluster) -> list[dict[str, Any]]:
     """The PreferredSchedulingTerms of a placement: those that name the ranked nodes, then its further ones."""
     terms = [
-        {"weight": weight, "preference": {"matchFields": [has_name(ranked.node)]}}
+        {"weight": weight, "preference": _of_node(ranked.node, cluster)}
         for weight, ranked in zip(placement.weights, placement.nodes, strict=False)
     ]
     for preferred in placement.preferred:
         term: dict[str, Any] = {}
         for key, operator, values, field in preferred.expressions:
+            if field:
+                term |= _of_node(values[0], cluster)
+                continue
             expression = {"key": key, "operator": operator} | ({"values": list(values)} if values else {})
-            term.setdefault("matchFields" if field else "matchExpressions", []).append(expression)
+            term.setdefault("matchExpressions", []).append(expression)
         terms.append({"weight": preferred.weight, "preference": term})
     return terms
 
 
-def remove_terms(edit: Edit, placement: Placement) -> None:
-    """Remove the terms that were written for `placement`, preferred and, if its first node was required, required."""
-    terms = preferred_terms(placement)
-    if any([term in terms for term in edit.get(PREFERRED_TERMS) or ()]):
-        remaining = [term for term in edit.get(PREFERRED_TERMS) if term not in terms]
-        if remaining:
-            edit.set(PREFERRED_TERMS, remaining)
-        else:
-            edit.remove(PREFERRED_TERMS)
-    if not placement.required:
-        return
-    pin = has_name(placement.nodes[0].node)
+def _of_node(node: str, cluster: Cluster) -> dict[str, Any]:
+    """A term that prefers one node: by its hostname label, unless that differs from its name.
+
+    Karpenter reads labels only, and of the heaviest term alone. Where a term says nothing to it, it makes a node without regard
+    to the lighter ones, which may be the author's (karpenter/pkg/scheduling/requirements.go, newPodRequirements).
+    """
+    if cluster.hostname(node) == node:
+        return {"matchExpressions": [{"key": HOSTNAME, "operator": "In", "values": [node]}]}
+    return {"matchFields": [has_name(node)]}
+
+
+def remove_terms(edit: Edit, preferred: Sequence[Mapping[str, Any]], pinned: str = "") -> None:
+    """Remove these preferred terms, the constraint that stands beside them, and the requirement of the node `pinned`."""
+    edit.put(PREFERRED_TERMS, [term for term in edit.get(PREFERRED_TERMS) or () if term not in preferred])
+    edit.put(CONSTRAINTS, [each for each in edit.get(CONSTRAINTS) or () if each != NEUTRAL])
+    pin = has_name(pinned)
     if edit.get(REQUIRED_TERMS) == [{"matchFields": [pin]}]:
         edit.remove(REQUIRED_TERMS[:-1])
     for index, term in enumerate(edit.get(REQUIRED_TERMS) or ()):
-        if pin in (fields := term.get("matchFields") or ()):
-            edit.set((*REQUIRED_TERMS, index, "matchFields"), [field for field in fields if field != pin])
+        if fields := term.get("matchFields"):
+            edit.put((*REQUIRED_TERMS, index, "matchFields"), [field for field in fields if field != pin])
 
 
 def named_node(term: Any) -> str | None:
-    """The node that a term requires by metadata.name, if that is its only requirement, as in our own terms."""
-    fields = term.get("matchFields") if isinstance(term, dict) else None
-    if not fields or len(fields) != 1 or term.get("matchExpressions"):
+    """The node that a term names, by its name or its hostname label, if that is its only requirement, as in our own terms."""
+    if not isinstance(term, dict):
         return None
-    field = fields[0]
-    values = field.get("values") or []
-    if field.get("key") == "metadata.name" and field.get("operator") == "In" and len(values) == 1:
+    fields, expressions = term.get("matchFields") or [], term.get("matchExpressions") or []
+    if len(fields) + len(expressions) != 1:
+        return None
+    key, operator, values = map((fields or expressions)[0].get, ("key", "operator", "values"))
+    if key == ("metadata.name" if fields else HOSTNAME) and operator == "In" and len(values or ()) == 1:
         return str(values[0])
     return None
 

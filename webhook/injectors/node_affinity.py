@@ -2,7 +2,9 @@
 
 Mode `preferred` (default): one preferred term per ranked node. The weights fall far enough that the scheduler's other scores
 do not change the order. Lighter terms follow for what the policy and the pod's annotations prefer
-(`placement.preferences`). The scheduler may take another node, so the pod never waits because of us.
+(`placement.preferences`). The scheduler may take another node, so the pod never waits because of us. A node is named by its
+hostname label: Karpenter from version 1.5 on gives up such terms one by one if it has to make a node, and then reads those of the
+author. Versions before make no node for a pod that names one; the record says so (`karpenter`).
 
 Mode `required`: the first node is added to every term of the required affinity. Terms are ORed, so a new term beside the
 user's would allow more nodes than the user wanted. An empty term matches no node and is left alone, since with our
@@ -31,30 +33,28 @@ and the filters in pkg/scheduler/framework/plugins.
 """
 
 from collections.abc import Mapping
-from typing import Any, ClassVar, Literal, Self
+from typing import Any, ClassVar, Final, Literal, Self
 
 from pydantic import PrivateAttr
 
 from webhook.framework.cluster_view import Placement
-from webhook.framework.interface import Context, Edit, Injector, Outcome, Pod, ProfileView
+from webhook.framework.interface import Context, Edit, Injector, Outcome, ProfileView
 from webhook.framework.node_terms import (
+    CONSTRAINTS,
+    NEUTRAL,
     PREFERRED_TERMS,
     REQUIRED_TERMS,
     has_name,
     preferred_terms,
     unchecked_part,
 )
-from webhook.kube.pod import HOSTNAME
+from webhook.kube.asked import AskedPod
+from webhook.kube.record import named_nodes, outcome_of, record_of
 
-_CONSTRAINTS = ("spec", "topologySpreadConstraints")
+LEAST_KARPENTER: Final = "1.5"
+"""Versions before refuse a pod that prefers a node, by its name or its hostname label; none takes one that requires a node
+(karpenter/pkg/controllers/provisioning/provisioner.go, validateAffinity)."""
 _SPREAD_BY_DEFAULT = frozenset(("ReplicaSet", "StatefulSet", "ReplicationController"))
-NEUTRAL: Mapping[str, Any] = {
-    "maxSkew": 1,
-    "topologyKey": HOSTNAME,
-    "whenUnsatisfiable": "ScheduleAnyway",
-    "labelSelector": {"matchLabels": {"gpu-admission.io/selects": "nothing"}},
-}
-"""The constraint that selects no pod."""
 
 
 class NodeAffinity(Injector):
@@ -88,10 +88,14 @@ class NodeAffinity(Injector):
         if context.nodes is None or context.template is not None:
             return Outcome("none", "no placement")
         placement = context.nodes.choose(context.pod, edit)
-        return self._written(edit, context, placement)._replace(placement=placement, warning=placement.warning)
+        outcome = self._written(edit, context, placement)
+        if placement.nodes and context.cluster.requires_preferences:
+            pinned = named_nodes(edit.object["spec"])[1]
+            placement = placement._replace(karpenter="none" if pinned else LEAST_KARPENTER)
+        return outcome._replace(placement=placement, warning=placement.warning)
 
     def _written(self, edit: Edit, context: Context, placement: Placement) -> Outcome:
-        terms, unchecked = preferred_terms(placement), ""
+        terms, unchecked = preferred_terms(placement, context.cluster), ""
         if not placement.nodes and not terms:
             return Outcome("none", placement.reason)
         if (self.mode == "required" or placement.required) and placement.nodes:
@@ -100,23 +104,22 @@ class NodeAffinity(Injector):
                 return _require(edit, placement)
         if present := edit.get(PREFERRED_TERMS):
             terms = [term for term in terms if term not in present]
-        if not terms:
-            return Outcome("present")
+        if placement.nodes and not (edit.get(CONSTRAINTS) or context.keeps_apart) and _spread_by_default(context.pod):
+            edit.set(CONSTRAINTS, [dict(NEUTRAL)])
+        if not terms:  # of an earlier call, or of the pod itself
+            earlier = outcome_of(record_of(context.pod.json), "nodeAffinity")
+            return Outcome(*earlier) if earlier[:1] in (["preferred"], ["notPinned"]) else Outcome("present")
         edit.extend(PREFERRED_TERMS, terms)
         if not placement.nodes:
             return Outcome("preferredPools", [placement.reason, len(terms)])
-        if not (edit.get(_CONSTRAINTS) or context.keeps_apart) and _spread_by_default(edit.object, context):
-            edit.set(_CONSTRAINTS, [dict(NEUTRAL)])
         if unchecked:
             return Outcome("notPinned", [unchecked, len(terms)])
         return Outcome("preferred", len(terms))
 
 
-def _spread_by_default(pod: Pod, context: Context) -> bool:
+def _spread_by_default(pod: AskedPod) -> bool:
     """Whether the scheduler may spread the pod although it has no constraint."""
-    return (context.pod.owner is not None and context.pod.owner.kind in _SPREAD_BY_DEFAULT) or bool(
-        pod["spec"].get("subdomain")
-    )
+    return (pod.owner is not None and pod.owner.kind in _SPREAD_BY_DEFAULT) or bool(pod.spec.get("subdomain"))
 
 
 def _require(edit: Edit, placement: Placement) -> Outcome:

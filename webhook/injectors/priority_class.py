@@ -20,8 +20,9 @@ each of these (`guessedClasses`). A label that asks for the class gives the Prio
 Fields: spec.priorityClassName, spec.priority and spec.preemptionPolicy. The Priority plugin computes the last two before we
 are called and again after us, and refuses a pod whose values differ from its PriorityClass. So they are set from the
 PriorityClass that the watch has shown. While the watch is not fresh they are removed: that is always right, but costs a
-second call (`reinvocationPolicy: IfNeeded`). Sources: plugin/pkg/admission/priority/admission.go; KAI-Scheduler
-pkg/podgrouper/podgrouper/plugins/defaultgrouper.
+second call (`reinvocationPolicy: IfNeeded`). One that an earlier call set is not the pod's own: it is decided anew if another
+webhook has changed the pod since, and the pod may get back what it had without us. Sources:
+plugin/pkg/admission/priority/admission.go; KAI-Scheduler pkg/podgrouper/podgrouper/plugins/defaultgrouper.
 """
 
 from collections.abc import Iterable, Mapping
@@ -30,8 +31,10 @@ from typing import Any, ClassVar, Final
 from webhook.framework.cluster_view import PriorityClass
 from webhook.framework.interface import Context, Edit, Gpus, Injector, Outcome
 from webhook.kube import cel
+from webhook.kube.json_patch import Path
 from webhook.kube.other_gpus import KAI
-from webhook.kube.pod import KUEUE, Pod, in_pod_group, labels_of
+from webhook.kube.pod import OF_KUEUE, Pod, in_pod_group, labels_of
+from webhook.kube.record import outcome_of, record_of
 from webhook.text import quoted
 
 ORDERED_BY_OTHERS: Final = {
@@ -41,6 +44,7 @@ ORDERED_BY_OTHERS: Final = {
 """Schedulers that order pods by their PriorityClass in queues of their own. So does Kueue, which a label of the pod names: it
 takes the priority of a workload from its template, which has no guess."""
 _NAME, _PRIORITY, _PREEMPTION = ("spec", "priorityClassName"), ("spec", "priority"), ("spec", "preemptionPolicy")
+_FIELDS = (_NAME, _PRIORITY, _PREEMPTION)
 
 
 class PriorityClassName(Injector):
@@ -78,6 +82,17 @@ class PriorityClassName(Injector):
     class, that takes it out of a ResourceQuota for the globalDefault."""
 
     def inject(self, edit: Edit, context: Context) -> Outcome:
+        ours = outcome_of(record_of(edit.object), "priorityClass") == ["set", edit.get(_NAME)]
+        if not ours or not context.cluster.fresh:
+            return self._give(edit, context)
+        anew, without = Edit(edit.object), unchosen(context.cluster.priority_classes.values())
+        values = (without.name or None, without.value, without.preemption_policy)
+        _copy({path: value for path, value in zip(_FIELDS, values, strict=True) if edit.get(path) is not None}, anew)
+        outcome = self._give(anew, context)
+        _copy({path: anew.get(path) for path in _FIELDS}, edit)
+        return outcome
+
+    def _give(self, edit: Edit, context: Context) -> Outcome:
         class_name = self.classes.get(context.workload.name)
         spec = edit.object["spec"]
         chosen = spec.get("priorityClassName")
@@ -136,10 +151,19 @@ class PriorityClassName(Injector):
             steps.append(f'(has(object.spec.{name}) ? [JSONPatch{{op: "remove", path: "/spec/{name}"}}] : [])')
         chosen = 'object.spec.?priorityClassName.orValue("") != ""'
         others = f'object.spec.?schedulerName.orValue("") in {cel.literal([*ORDERED_BY_OTHERS])}'
-        queued = f"{cel.literal(KUEUE)} in object.metadata.?labels.orValue({{}})"
+        queued = f"object.metadata.?labels.orValue({{}}).exists(k, k in {cel.literal(OF_KUEUE)})"
         ordered = cel.all_of(["variables.guessed", cel.any_of([others, queued])])
         left = cel.any_of(['variables.priorityClass == ""', chosen, cel.BY_KAI, cel.IN_POD_GROUP, ordered])
         yield f"{left} ? [] :\n" + " +\n".join(steps)
+
+
+def _copy(values: Mapping[Path, Any], edit: Edit) -> None:
+    """Set these fields, and remove those that are None."""
+    for path, value in values.items():
+        if value is None:
+            edit.remove(path)
+        elif value != edit.get(path):
+            edit.set(path, value)
 
 
 def loss(given: PriorityClass, without: PriorityClass, known: Iterable[PriorityClass]) -> tuple[str, str] | None:
@@ -189,4 +213,5 @@ def _less(given: PriorityClass, spec: Mapping[str, Any], context: Context) -> tu
 
 def _orders(pod: Pod) -> str:
     """Who else orders this pod by its priority; "" if nobody is known to."""
-    return "Kueue" if KUEUE in labels_of(pod) else ORDERED_BY_OTHERS.get(pod["spec"].get("schedulerName") or "", "")
+    queued = not labels_of(pod).keys().isdisjoint(OF_KUEUE)
+    return "Kueue" if queued else ORDERED_BY_OTHERS.get(pod["spec"].get("schedulerName") or "", "")

@@ -9,16 +9,18 @@ over hosts and 5 over zones: replicas are spread as well as without us. A smalle
 scheduler does not take pods in the order in which they were admitted (measured: 6/2 with maxSkew 1, where each alone gives 4/4).
 Its score is 100 * (max + min - s) / max with s = pods * ln(domains + 2) + maxSkew - 1 (podtopologyspread/scoring.go).
 
-A pod keeps its own constraint on a key. A pod with pod affinity gets none: it wants to be near other pods. Nor does one of a pod
-group (KEP-4671) or gang, or one whose class is packed.
+A pod keeps its own constraint on a key. One that an earlier call wrote is not its own: it is decided anew if another webhook has
+changed the pod since. A pod with pod affinity gets none: it wants to be near other pods. Nor does one of a pod group (KEP-4671)
+or gang, or one whose class is packed.
 
 The selector is the label by which the controller tells the pods of one revision from all others: `pod-template-hash` of a
 ReplicaSet, `controller-revision-hash` of a StatefulSet, the uid of a Job. Labels that differ from pod to pod would give each pod
 another shape, and who groups pods by shape (Kueue) would refuse them. A pod of another controller gets no constraint.
 
 By default all constraints are ScheduleAnyway, so that no pod waits because of us. Karpenter takes even these as requirements, and
-would add a machine for every few pods. So where it makes nodes there are none; its pods are spread by the chosen node. In mode
-`antiAffinity` the pod gets a preferred pod anti-affinity over hosts instead, with the same selector.
+would add a machine for every few pods. So where it makes nodes only those with DoNotSchedule are added, and pods are spread by
+the chosen node alone. In mode `antiAffinity` the pod gets a preferred pod anti-affinity over hosts instead, with the same
+selector.
 
 Fields: spec.topologySpreadConstraints, or spec.affinity.podAntiAffinity. KEP-895, KEP-3243.
 """
@@ -29,11 +31,12 @@ from typing import Annotated, Any, ClassVar, Literal
 from pydantic import AfterValidator, Field
 
 from webhook.framework.interface import Context, Edit, Injector, LabelKey, Outcome, Settings
+from webhook.framework.node_terms import CONSTRAINTS, NEUTRAL
 from webhook.kube.pod import HOSTNAME as HOST
 from webhook.kube.pod import PREFERRED, ZONE, Owner, in_pod_group
+from webhook.kube.record import outcome_of, record_of
 from webhook.kube.workload_kinds import GANGS, workload_kind
 
-_CONSTRAINTS = ("spec", "topologySpreadConstraints")
 _ANTI_AFFINITY = ("spec", "affinity", "podAntiAffinity", PREFERRED)
 _MAX_SKEW = 2**31 - 1
 _SELECTED_BY: Mapping[str, tuple[str, ...]] = {
@@ -42,6 +45,7 @@ _SELECTED_BY: Mapping[str, tuple[str, ...]] = {
     "Job": ("batch.kubernetes.io/controller-uid",),
 }
 """By the kind of a controller, the label with one value for all pods of one revision, and for no others."""
+_LABELS = frozenset([label for labels in _SELECTED_BY.values() for label in labels])
 
 
 class Constraint(Settings):
@@ -98,6 +102,26 @@ class TopologySpread(Injector):
     constraints: _Constraints = (Constraint(key=HOST, max_skew=3), Constraint(key=ZONE, max_skew=5))
 
     def inject(self, edit: Edit, context: Context) -> Outcome:
+        if outcome_of(record_of(edit.object), "topologySpread")[:1] not in (["added"], ["antiAffinity"]):
+            return self._spread(edit, context)
+        anew = Edit(edit.object)
+        for path in (CONSTRAINTS, _ANTI_AFFINITY):
+            anew.put(path, [each for each in edit.get(path) or () if not self._is_ours(each)])
+        outcome = self._spread(anew, context)
+        for path in (CONSTRAINTS, _ANTI_AFFINITY):
+            before, after = edit.get(path) or [], anew.get(path) or []
+            if len(before) != len(after) or any([each not in before for each in after]):
+                edit.put(path, after)
+        return outcome
+
+    def _is_ours(self, entry: Mapping[str, Any]) -> bool:
+        """Whether a constraint, or a term of preferred anti-affinity, is what this injector writes."""
+        selector = (entry.get("podAffinityTerm") or entry).get("labelSelector") or {}
+        labels = selector.get("matchLabels") or {}
+        ours = [_avoided(labels), *[each.in_pod(labels) for each in self.constraints]]
+        return labels.keys() <= _LABELS and entry in ours
+
+    def _spread(self, edit: Edit, context: Context) -> Outcome:
         if context.pod.node_is_fixed:
             return Outcome("nodeIsFixed")
         if in_pod_group(edit.object):
@@ -112,22 +136,27 @@ class TopologySpread(Injector):
             return Outcome("podAffinity")
         if workload_kind(context.pod.labels, context.pod.owner.kind) in GANGS:
             return Outcome("gang")
+        wanted = self.constraints
         if context.cluster.requires_preferences:
-            return Outcome("autoscaler")
+            hard = [each for each in wanted if each.when_unsatisfiable == "DoNotSchedule"]
+            wanted = tuple(hard) if self.mode == "constraints" else ()
+            if not wanted:
+                return Outcome("autoscaler")
         selector = _selector(context, context.pod.owner)
         if not selector:
             return Outcome("noLabels")
         if self.mode == "antiAffinity":
             return _anti_affinity(edit, selector)
-        present = {c.get("topologyKey") for c in edit.get(_CONSTRAINTS) or ()}
+        others = [each for each in edit.get(CONSTRAINTS) or () if each != NEUTRAL]
+        present = {each.get("topologyKey") for each in others}
         added = [
             constraint.in_pod(selector)
-            for constraint in self.constraints
+            for constraint in wanted
             if constraint.key not in present and _useful(constraint, context)
         ]
         if not added:
             return Outcome("present")
-        edit.extend(_CONSTRAINTS, added)
+        edit.put(CONSTRAINTS, [*others, *added])
         return Outcome("added", [value["topologyKey"] for value in added])
 
 
@@ -142,9 +171,12 @@ def _anti_affinity(edit: Edit, selector: dict[str, str]) -> Outcome:
     for term in edit.get(_ANTI_AFFINITY) or ():
         if (term.get("podAffinityTerm") or {}).get("topologyKey") == HOST:
             return Outcome("present")
-    term = {"weight": 100, "podAffinityTerm": {"topologyKey": HOST, "labelSelector": {"matchLabels": selector}}}
-    edit.extend(_ANTI_AFFINITY, [term])
+    edit.extend(_ANTI_AFFINITY, [_avoided(selector)])
     return Outcome("antiAffinity")
+
+
+def _avoided(selector: Mapping[str, str]) -> dict[str, Any]:
+    return {"weight": 100, "podAffinityTerm": {"topologyKey": HOST, "labelSelector": {"matchLabels": dict(selector)}}}
 
 
 def _selector(context: Context, controller: Owner) -> dict[str, str]:

@@ -26,6 +26,7 @@ from pydantic import Field
 from webhook.framework.interface import Context, Edit, Gpus, Injector, Outcome, ProfileView
 from webhook.kube import cel
 from webhook.kube.other_gpus import FRACTIONS, fraction_container, has_other_gpu
+from webhook.kube.record import outcome_of, record_of
 
 
 class VoidDevices(Injector):
@@ -58,14 +59,19 @@ class VoidDevices(Injector):
         pod, part, count = context.pod, None, 0
         if pod.spec.get("schedulerName") in (self.schedulers or ()) and not FRACTIONS.isdisjoint(pod.annotations):
             part = fraction_container(pod.json)
+        ours = outcome_of(record_of(pod.json), "voidDevices")[:1] == ["added"]
+        entry = {"name": self.variable, "value": self.value}
         for container in pod.containers:
-            if container.list_name == "ephemeralContainers" or container.has_gpu(context.gpus):
+            if container.list_name == "ephemeralContainers":
                 continue
-            if has_other_gpu(container.spec) or container.name == part:
+            if container.has_gpu(context.gpus) or has_other_gpu(container.spec) or container.name == part:
+                if ours:  # it got the GPU from another webhook after an earlier call
+                    env = container.spec.get("env") or []
+                    edit.put((*container.path, "env"), [each for each in env if each != entry])
                 continue
             if any([entry.get("name") == self.variable for entry in container.spec.get("env") or ()]):
                 continue
-            edit.extend((*container.path, "env"), [{"name": self.variable, "value": self.value}])
+            edit.extend((*container.path, "env"), [entry])
             count += 1
         return Outcome("added", count) if count else Outcome("none")
 

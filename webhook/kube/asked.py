@@ -11,10 +11,10 @@ from webhook.kube.gpus import Gpus
 from webhook.kube.other_gpus import other_gpus, part_container
 from webhook.kube.pod import (
     INJECTION,
-    KUEUE,
     MAX_NAME,
     MIRROR,
     NODE_CHOICE,
+    OF_KUEUE,
     OFF,
     Container,
     Owner,
@@ -190,7 +190,7 @@ def unmanaged_reason(pod: Pod) -> str:
         return "static pod"
     if spec.get("schedulingGates"):
         return "scheduling gates"
-    if KUEUE in labels_of(pod):
+    if not labels_of(pod).keys().isdisjoint(OF_KUEUE):
         return "managed by Kueue"
     if in_pod_group(pod):
         return "pod group"

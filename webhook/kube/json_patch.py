@@ -79,6 +79,17 @@ class Edit:
             for value in values:
                 self._do("add", (*path, "-"), value)
 
+    def put(self, path: Path, values: list[Any]) -> None:
+        """Leave exactly `values` in the list at `path`. An empty list goes."""
+        current = self.get(path) or []
+        if values[: len(current)] == current:
+            if added := values[len(current) :]:
+                self.extend(path, added)
+        elif values:
+            self.set(path, values)
+        else:
+            self.remove(path)
+
     def remove(self, path: Path) -> None:
         """Remove the key at `path` from its map. Nothing happens if it is not there."""
         parent = self.get(path[:-1])

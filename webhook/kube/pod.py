@@ -23,6 +23,9 @@ NODE_CHOICE, INJECTION, OFF = "gpu-admission.io/node-choice", "gpu-admission.io/
 PROFILE_LABEL = "gpu-admission.io/profile"
 """The namespace label that opts in. Its value names a profile."""
 KUEUE = "kueue.x-k8s.io/queue-name"
+OF_KUEUE = (KUEUE, "kueue.x-k8s.io/managed", "kueue.x-k8s.io/pod-group-name")
+"""Labels of pods that Kueue manages. It writes the first two itself where a namespace has a default queue; of the pods of a group
+it compares the specs (pkg/controller/jobs/pod/pod_webhook.go)."""
 """The label by which Kueue manages a pod."""
 PREFERRED = "preferredDuringSchedulingIgnoredDuringExecution"
 """The affinity field with terms that only add to a node's score."""

@@ -33,6 +33,7 @@ class _Record(BaseModel):
     units: dict[str, Any] = {}
     asked: dict[str, Annotated[int, Field(ge=0, lt=2**63)]] = {}
     of: _Count = 0
+    read: _Word = ""
     decided: _Word = ""
     workload: str = Field("", alias="class")
 
@@ -48,6 +49,12 @@ def record_of(pod: Pod) -> dict[str, Any]:
     except ValueError:
         return {}
     return record
+
+
+def outcome_of(record: Mapping[str, Any], injector: str) -> list[Any]:
+    """What a record says that an injector did: a word, and what it is about if there is more to say. [] if it says nothing."""
+    entry = record.get("units", {}).get(injector)
+    return entry[:2] if isinstance(entry, list) else []
 
 
 def ranked_nodes(pod: Pod) -> tuple[str, ...]:

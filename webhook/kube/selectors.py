@@ -53,3 +53,11 @@ def compiled(selector: Mapping[str, Any] | None) -> Selector:
             raise ValueError(f"selector operator {operator!r}")
         requirements.append(Requirement(key, operator, frozenset(expression.get("values") or ())))
     return tuple(requirements)
+
+
+def matches(label_selector: Any, labels: Mapping[str, str]) -> bool:
+    """Whether a LabelSelector of an object matches these labels; one that is malformed or too large matches nothing."""
+    try:
+        return bool(selects(compiled(label_selector), labels))
+    except (ValueError, TypeError, LookupError):
+        return False

@@ -81,9 +81,9 @@ serving.kserve.io        InferenceService      -           -       ReplicaSet   
 serving.kserve.io        LLMInferenceService   -           -       ReplicaSet      - podSpec+ spec.template spec.prefill.template
 serving.kserve.io        LLMInferenceService   -           -       LeaderWorkerSet - podSpec+ spec.worker spec.prefill.worker
 ome.io                   InferenceService      -           -       ReplicaSet      * \
-    podSpec spec.engine spec.decoder spec.router spec.predictor
+    podSpec+ spec.engine spec.decoder spec.router spec.predictor
 ome.io                   InferenceService      -           -       LeaderWorkerSet * \
-    podSpec spec.engine.leader spec.engine.worker spec.decoder.leader spec.decoder.worker
+    podSpec+ spec.engine.leader spec.engine.worker spec.decoder.leader spec.decoder.worker
 ome.io                   InferenceReplica      service     -       -               -              -
 grove.io                 PodClique             service     several -               -              -
 grove.io                 PodCliqueSet          -           -       PodClique       - \

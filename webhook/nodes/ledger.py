@@ -22,9 +22,9 @@ No review ends a reservation, because a review may be forged. Anybody who reache
 can a tenant whose pods a quota refuses. Therefore `Parts` says which of them are private to their namespace, until the
 pod is seen.
 
-If another webhook makes a pod larger, our hook is called a second time. The pod keeps its node and its reservation if the
-node has room for the rest, and holds all once it is seen. Otherwise it gets another node and a second reservation; the
-first one expires.
+If another webhook changes a pod, our hook is called a second time. The pod keeps its node and its reservation if it was only
+made larger and the node has room for the rest, and holds all once it is seen. If it goes elsewhere, it gets a second reservation;
+the first one expires.
 
 `Parts` divides the nodes among namespaces whose reservations nobody can confirm yet.
 
@@ -35,7 +35,8 @@ for pods of its own namespace alone. A burst thus sees all of its own reservatio
 """
 
 from collections import deque
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import Final, NamedTuple
 
@@ -178,6 +179,19 @@ class Ledger:
     def reserved(self, pod: PodKey, node: str) -> bool:
         """Whether something is reserved for such a pod on the node, and the pod was not yet seen."""
         return (pod, node) in self._reserved
+
+    @contextmanager
+    def without(self, pod: PodKey, node: str) -> Iterator[bool]:
+        """Within it, the newest of what is `reserved` there counts as free. Yields whether something is."""
+        newest = next(reversed(self._reserved.get((pod, node), ())), None)
+        if newest is None or not self._usage.nodes.columns.alive[newest.row]:
+            yield False
+            return
+        self._usage.give_back(newest.row, newest.kind, newest.private_to)
+        try:
+            yield True
+        finally:
+            newest.kind = self._usage.take(newest.row, newest.kind, newest.private_to)
 
     def waits(self, uid: int | str) -> bool:
         """Whether the pod was seen and is not yet bound."""

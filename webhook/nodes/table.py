@@ -195,6 +195,11 @@ class Labels:
     def get(self, row: int) -> Mapping[str, str]:
         return dict(zip(*self._labels[row], strict=True))
 
+    def value(self, row: int, key: str) -> str:
+        """The value of one label; "" if the node does not have it."""
+        keys, values = self._labels[row]
+        return values[keys.index(key)] if key in keys else ""
+
     def keys(self) -> Iterable[str]:
         """The label keys of all nodes."""
         return self._nodes_with.keys()

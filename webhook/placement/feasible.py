@@ -6,8 +6,8 @@ All who judge nodes ask here, and differ in four switches alone (`Switches`):
   are made again for the rows whose nodes changed, and `room` once for each state of amounts.
 - The record of a decision counts the nodes that each word excludes (`counted`).
 - The rule `gpuFits` asks which word excludes the last of the empty nodes (`why_not`).
-- `pending` takes the checks as masks of all nodes, adds those that need all pods (ports, volumes, peers), and writes texts and
-  fixes by word. `simulate` binds pods by the same masks.
+- `why` takes the checks as masks of all nodes, adds those that need all pods (ports, volumes, peers), and writes texts and
+  fixes by word. `try` binds pods by the same masks.
 
 A `Check` is a word, which nodes pass, and what it is about: taints, an expression, or a resource with its amount. `checks` yields
 them in the order of the scheduler (pkg/scheduler/apis/config/v1/default_plugins.go):
@@ -20,7 +20,7 @@ them in the order of the scheduler (pkg/scheduler/apis/config/v1/default_plugins
 
 Nodes other than those that a pod names by their field come first: the scheduler does not filter them (PreFilterResult). Of one
 plugin GPUs come before other resources, since a person looks for them first. NodePorts, VolumeRestrictions and NodeVolumeLimits
-are not judged here: `pending` has a check of its own, and a ranked pod may meet them at the scheduler.
+are not judged here: `why` has a check of its own, and a ranked pod may meet them at the scheduler.
 
 The status of a node is read as bits, once for each status: nodes have few, and each takes 3 µs. `kube.taints` says what a taint
 means. The word follows from that, so nobody is told to tolerate what passes by itself.

@@ -1,7 +1,9 @@
 """Chooses nodes for pods: reads the pod, and ranks the nodes of the cluster for it. Nothing here changes the cluster state."""
 
 from collections.abc import Callable
+from contextlib import AbstractContextManager
 from functools import partial
+from typing import Final
 
 from webhook.errors import QuantityError
 from webhook.framework.cluster_view import Cluster, Obstacle, Placement
@@ -21,6 +23,10 @@ from webhook.state.state import ClusterState
 _MAX_RANKERS = 16
 FOLLOWS = "its volume is bound where the first pod with it goes"
 EMPTIEST = "spread"
+
+
+STALE: Final = "cluster state is stale"
+"""The reason if the watches are behind."""
 
 
 class Placer:
@@ -57,10 +63,11 @@ class Placer:
         elif request.peer_rules.left:
             placement = Placement((), request.strategy, reason=request.peer_rules.left)
         elif not cluster.fresh:
-            placement = Placement((), request.strategy, reason="cluster state is stale")
+            placement = Placement((), request.strategy, reason=STALE)
         elif (volumes := volume_topology(request.volume_claims, self._state)).together and self._has_peers(request):
             placement = Placement((), request.strategy, reason=FOLLOWS)
         else:
+            read = request.read
             if volumes.together:  # others may have to follow: the emptiest node has most room for them
                 request = request._replace(strategy=EMPTIEST, key=request.key + EMPTIEST.encode())
             ranker = self._ranker(settings, gpus)
@@ -72,6 +79,7 @@ class Placer:
                 placement = self._as_seen_by(pod, rank)
                 if placement.nodes:
                     asked = plan.asked
+                    placement = placement._replace(read=read)
                     break
         warning = self._only_shares(placement, asked)
         if warning or request.required:
@@ -119,6 +127,10 @@ class Placer:
     def reserved(self, pod: PodKey, node: str) -> bool:
         """Whether something is reserved there for such a pod, which was not yet seen."""
         return self._state.ledger.reserved(pod, node)
+
+    def without_reservation(self, pod: PodKey, node: str) -> AbstractContextManager[bool]:
+        """Within it, what is `reserved` there for such a pod counts as free. Yields whether something is."""
+        return self._state.ledger.without(pod, node)
 
     def obstacles(self, pod: AskedPod, cluster: Cluster, settings: PlacementSettings) -> tuple[Obstacle, ...]:
         """Why no node could take `pod` even if all of them were up and empty.

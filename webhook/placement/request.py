@@ -13,7 +13,7 @@ from webhook.errors import QuantityError
 from webhook.framework.cluster_view import Placement
 from webhook.framework.node_terms import unchecked_part
 from webhook.kube.asked import AskedPod
-from webhook.kube.pod import SCHEDULER
+from webhook.kube.pod import PREFERRED, REQUIRED, SCHEDULER
 from webhook.kube.pod_requests import Demand, is_bounded
 from webhook.placement.gangs import gang_size
 from webhook.placement.peer_rules import NO_PEER_RULES, Apart, PeerRules, kept_apart, peer_rules_of
@@ -54,11 +54,21 @@ class PlacementRequest(NamedTuple):
     required: bool = False
     """Whether its scheduler does not weigh preferences: the first node is required."""
 
+    @property
+    def read(self) -> str:
+        """A hash of all that is read of the pod but its demand, for the decision record."""
+        parts = (
+            *(self.strategy, self.spec_json, self.gang, self.peer_rules, self.volume_claims, self.claims, self.shared),
+            *(self.preferences, self.required, self.pod.identity.owner, self.pod.identity.part),
+        )
+        return blake2b(repr(parts).encode(), digest_size=6).hexdigest()
+
 
 def shape_key(spec: Spec) -> tuple[bytes, bytes]:
     """Node selector, node affinity and tolerations of a pod as JSON, and a key for these of bounded length."""
-    affinity = (spec.get("affinity") or {}).get("nodeAffinity")
-    fields = [spec.get("nodeSelector"), affinity, spec.get("tolerations")]
+    affinity = (spec.get("affinity") or {}).get("nodeAffinity") or {}
+    given = {kind: affinity[kind] for kind in (REQUIRED, PREFERRED) if affinity.get(kind) not in (None, [])}
+    fields = [spec.get("nodeSelector") or None, given or None, spec.get("tolerations") or None]
     spec_json = orjson.dumps(fields, option=orjson.OPT_SORT_KEYS)
     return spec_json, spec_json if len(spec_json) <= _MAX_KEY else blake2b(spec_json, digest_size=32).digest()
 

@@ -129,7 +129,7 @@ class Profile(Settings):
     shadow: bool = False
     """true: decide, but change and refuse nothing. Use it to try a policy on real pods. What would be done is in Events on the
     pod or its controller (`kubectl get events`, reasons PodWouldBeRefused and PodWouldBeChanged), if the component
-    manifests/components/events is applied; `gpu-admission explain POD` repeats it. It is also in the log of the server, and in
+    manifests/components/events is applied; `gpu-admission why POD` repeats it. It is also in the log of the server, and in
     the audit log of the API server, as annotations of the two webhooks."""
     injectors: Injectors = Injectors()
     """What is added to a pod, in run order. `enabled: false` turns an injector off."""
@@ -162,7 +162,7 @@ class PolicyFile(Settings):
 
     A policy with a mistake has no effect: the last good one stays, and the ConfigMap's Events say what is wrong and where.
 
-    Check a policy before you apply it: `gpu-admission lint policy.yaml`.
+    Check a policy before you apply it: `gpu-admission policy lint policy.yaml`.
 
     A name pattern is an exact name, or ends in `*` for "begins with".
     """

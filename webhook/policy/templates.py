@@ -156,7 +156,8 @@ def templates(obj: dict[str, Any], group: str, kind: str, settings: Templates) -
                     return
                 owner = custom.owner_kind or kind
                 for found in _template_at(obj, path, owner, labels=custom.labels, holds=custom.holds):
-                    yield found._replace(completed=bool(custom.completed) or _main(at(obj, path)) is not None)
+                    whole = found.pod["spec"].get("containers") and _main(at(obj, path)) is None
+                    yield found._replace(completed=bool(custom.completed) or not whole)
 
 
 def _controlled(metadata: dict[str, Any]) -> bool:

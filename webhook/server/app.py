@@ -1,6 +1,6 @@
 """Starts and stops everything that `gpu-admission serve` needs.
 
-The cluster state comes from an API server, reached from inside the cluster or by a kubeconfig, or from a file (`--cluster`).
+The cluster state comes from an API server, reached from inside the cluster or by a kubeconfig, or from a file (`--from`).
 """
 
 import asyncio
@@ -99,7 +99,7 @@ def _start_policy(process: Process, tasks: Tasks, api: Api | None) -> None:
 
 
 def _start_cluster(process: Process, tasks: Tasks, api: Api | None) -> None:
-    """Raises BadInput if the file of --cluster cannot be used."""
+    """Raises BadInput if the file of --from cannot be used."""
     if process.settings.cluster is not None:
         fill(process.state, process.settings.cluster, time.monotonic())
     elif api is not None:

@@ -73,7 +73,7 @@ class ServeSettings(BaseModel):
             present, missing = ("tls-cert", "tls-key") if self.tls_cert else ("tls-key", "tls-cert")
             raise BadInput(f"saw --{present} alone, wanted --{missing} with it")
         if self.cluster is not None and self.kubeconfig is not None:
-            raise BadInput("saw --cluster and --kubeconfig, wanted one: the file is instead of an API server")
+            raise BadInput("saw --from and --kubeconfig, wanted one: the file is instead of an API server")
         return self
 
     def with_environment(self, environment: Mapping[str, str]) -> Self:

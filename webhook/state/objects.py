@@ -52,6 +52,7 @@ ListKind = Literal[
     "jobs",
     "persistentvolumeclaims",
     "persistentvolumes",
+    "nodepools",
 ]
 REQUIRED: Final[tuple[ListKind, ...]] = ("nodes", "pods", "priorityclasses", "namespaces")
 """No node is chosen before these are listed. The other kinds are optional."""

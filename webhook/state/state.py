@@ -89,6 +89,8 @@ class ClusterState:
         self.jobs = Jobs()
         self.volume_claims = ByName(volume_claim)
         self.volumes = ByName(volume_terms)
+        self.node_pools = ByName(labels)
+        """Those of Karpenter. Only whether there are any is read."""
         self.indexes: Mapping[ListKind, Index] = {
             "priorityclasses": self.priority_classes,
             "runtimeclasses": self.runtime_classes,
@@ -105,6 +107,7 @@ class ClusterState:
             "jobs": self.jobs,
             "persistentvolumeclaims": self.volume_claims,
             "persistentvolumes": self.volumes,
+            "nodepools": self.node_pools,
         }
         self.answers = Answers()
         self.gpu_metrics: Callable[[float], MetricsStatus] = lambda _: MetricsStatus()

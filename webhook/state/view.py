@@ -11,7 +11,7 @@ from webhook.devices.slices import Slices
 from webhook.framework.cluster_view import Autoscaler, LimitRange, MetricsStatus, PriorityClass, RuntimeClass
 from webhook.kube.claim_requests import ClaimRequest, claim_requests
 from webhook.kube.gpus import Gpus
-from webhook.kube.pod import Pod, claims_devices
+from webhook.kube.pod import HOSTNAME, Pod, claims_devices
 from webhook.kube.quantity import quantity_text
 from webhook.kube.stores import Answers
 from webhook.kube.taints import Taint
@@ -36,6 +36,7 @@ class State(Protocol):
     volume_claims: ByName[VolumeClaim]
     slices: Slices
     device_demands: DeviceDemands
+    node_pools: ByName[Mapping[str, str]]
     budgets: Budgets
     quotas: Quotas
     autoscalers: Autoscalers
@@ -110,7 +111,7 @@ class StateView:
 
     @property
     def requires_preferences(self) -> bool:
-        return self._state.nodes.labels.is_anywhere(_KARPENTER)
+        return bool(self._state.node_pools) or self._state.nodes.labels.is_anywhere(_KARPENTER)
 
     @property
     def dra_drivers(self) -> tuple[str, ...]:
@@ -161,6 +162,10 @@ class StateView:
             return {name: int((capacity[name][rows] // gpus[rows]).min()) for name in ("cpu", "memory")}
 
         return self._cached(("least per GPU", resource, count), answer)
+
+    def hostname(self, node: str) -> str:
+        row = self._state.nodes.row_of.get(node)
+        return "" if row is None else self._state.nodes.labels.value(row, HOSTNAME)
 
     def label_values(self, key: str, gpus: Gpus) -> tuple[str, ...]:
         def answer() -> tuple[str, ...]:

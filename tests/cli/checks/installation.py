@@ -134,7 +134,7 @@ def of(objects: Objects, kind: str, name: str | None = None) -> dict[str, Any]:
 
 def checked(folder: Path, objects: Objects, kinds: Iterable[str] = (*KINDS, *QUESTIONS)) -> list[dict[str, str]]:
     file = write(folder, *objects, kinds=kinds)
-    found: list[dict[str, str]] = document("doctor", "--cluster", file)
+    found: list[dict[str, str]] = document("doctor", "--from", file)
     return found
 
 

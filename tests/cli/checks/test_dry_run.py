@@ -86,6 +86,6 @@ async def test_what_becomes_of_a_pod(
 def test_a_file_creates_no_pod(tmp_path: Path) -> None:
     file = tmp_path / "c.json"
     file.write_text('{"kind": "List", "items": []}')
-    result = call("doctor", "--try", "team", "--cluster", file)
+    result = call("doctor", "--try", "team", "--from", file)
     assert result.exit_code == 2
-    assert "saw --try with --cluster, wanted an API server" in result.stderr
+    assert "saw --try with --from, wanted an API server" in result.stderr

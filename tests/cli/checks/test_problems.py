@@ -37,11 +37,11 @@ from tests.cli.objects import call, namespace, placed, write
 from tests.controlplane.nodes import node
 from tests.controlplane.objects import made, pod
 from webhook.cli.cluster.answers import QUESTIONS
-from webhook.cli.cluster.snapshot import ENGINE
 from webhook.export.matching import conditions_yaml
 from webhook.kube.kinds import KINDS
 from webhook.kube.pod import PREFERRED, PROFILE_LABEL
 from webhook.policy.model import Policy
+from webhook.whatif.cluster.snapshot import ENGINE
 
 EVERY_POD = "profiles: {default: {placement: {everyPod: true}}}"
 TAINT = "profiles: {default: {injectors: {tolerations: {taints: [{key: example.com/gpus}]}}}}"
@@ -260,8 +260,8 @@ CASES = [
 def test_a_problem_is_reported_with_the_next_step(tmp_path: Path, check: str, state: str, spoil: Spoil) -> None:
     objects = healthy()
     spoil(objects)
-    result = call("doctor", "--cluster", write(tmp_path, *objects, kinds=(*KINDS, *QUESTIONS)), "-o", "json")
-    found = [each for each in json.loads(result.stdout) if each["state"] != "ok"]
+    result = call("doctor", "--from", write(tmp_path, *objects, kinds=(*KINDS, *QUESTIONS)), "-o", "json")
+    found = [each for each in json.loads(result.stdout)["items"] if each["state"] != "ok"]
     assert (check, state) in [(each["check"], each["state"]) for each in found]
     assert all(each["next"] for each in found if each["check"] == check and each["state"] != "unknown")
     assert result.exit_code == int(any(each["state"] == "broken" for each in found))

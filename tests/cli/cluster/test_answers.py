@@ -11,7 +11,7 @@ from tests.cli.objects import kubeconfig
 from tests.feeds.fake_api import FakeApi, fake_api
 from webhook.cli.cluster.answers import QUESTIONS, samples
 from webhook.cli.cluster.load import load
-from webhook.cli.cluster.snapshot import Snapshot
+from webhook.whatif.cluster.snapshot import Snapshot
 
 OURS = "/api/v1/namespaces/gpu-admission"
 REPLICA_PATH = f"{OURS}/pods/one:8080/proxy/metrics"

@@ -12,11 +12,11 @@ from tests.cli.objects import kubeconfig, namespace, snapshot
 from tests.feeds.fake_api import FakeApi, fake_api
 from webhook.cli.cluster.answers import QUESTIONS
 from webhook.cli.cluster.load import load
-from webhook.cli.cluster.snapshot import CLAIMS, ENGINE
 from webhook.cli.reading import namespace_of, snapshot_of
 from webhook.errors import BadInput
 from webhook.feeds import file
 from webhook.kube.kinds import KINDS
+from webhook.whatif.cluster.snapshot import CLAIMS, ENGINE
 
 NODES, PODS, EVENTS = "/api/v1/nodes", "/api/v1/pods", "/api/v1/events"
 
@@ -104,14 +104,12 @@ def test_missing_contexts_and_kubeconfigs(tmp_path: Path, monkeypatch: pytest.Mo
     with pytest.raises(BadInput, match=r"^--context three: .* has no such context: it has one, two$"):
         load(config, "three", ("Node",))
     monkeypatch.setenv("KUBECONFIG", str(tmp_path / "none"))
-    with pytest.raises(
-        BadInput, match=r"no kubeconfig there. Give --kubeconfig FILE, or --cluster FILE for a snapshot"
-    ):
+    with pytest.raises(BadInput, match=r"no kubeconfig there. Give --kubeconfig FILE, or --from FILE for a snapshot"):
         load(None, None, ("Node",))
 
 
 def test_a_file_and_a_cluster_are_not_given_together(tmp_path: Path) -> None:
-    with pytest.raises(BadInput, match=r"^saw --cluster with --kubeconfig or --context, wanted one"):
+    with pytest.raises(BadInput, match=r"^saw --from with --kubeconfig or --context, wanted one"):
         snapshot_of(tmp_path, tmp_path, None, ())
 
 

@@ -97,10 +97,10 @@ class Api:
 async def shown(api: Api, folder: Path, *arguments: Any) -> tuple[Any, str]:
     """The document of the node, and stderr."""
     async with served(api.handle) as port:
-        given = ["nodes", "--kubeconfig", kubeconfig(folder, f"http://127.0.0.1:{port}"), "-o", "json", *arguments]
+        given = ["top", "--kubeconfig", kubeconfig(folder, f"http://127.0.0.1:{port}"), "-o", "json", *arguments]
         result = await asyncio.to_thread(call, *given)
     assert result.exit_code == 0
-    return json.loads(result.stdout)[0], result.stderr
+    return json.loads(result.stdout)["items"][0], result.stderr
 
 
 async def test_exporters_are_asked_through_the_api_server(tmp_path: Path) -> None:
@@ -186,7 +186,7 @@ largest job that could start now: 1 node × 2 GPUs of NVIDIA-A100-SXM4-80GB, wit
 
 
 def test_the_table(tmp_path: Path) -> None:
-    """Against a real Prometheus: tests/e2e/test_nodes.py."""
+    """Against a real Prometheus: tests/e2e/test_top.py."""
     nodes = [node(name, labels={"node-pool": "training"}) for name in (NODE, "gpu-b-0")]
     file = write(tmp_path, *nodes, placed(pod("trainer", 6), NODE), placed(pod("sleeper", 8), "gpu-b-0"))
     readings = {NODE: (99, 73797, 7214, 68), "gpu-b-0": (0, 1, 81010, 32)}
@@ -197,7 +197,7 @@ def test_the_table(tmp_path: Path) -> None:
         for gpu in range(8)
         for name, value in zip(names, values, strict=True)
     ]
-    result = call("nodes", "--cluster", with_metrics(file, samples))
-    said = "whose the idle GPUs are, and for how long: nodes --by namespace\n"
+    result = call("top", "--from", with_metrics(file, samples))
+    said = "whose the idle GPUs are, and for how long: gpu-admission top namespaces\n"
     assert (result.exit_code, result.stderr) == (0, said)
     assert result.stdout == TABLE

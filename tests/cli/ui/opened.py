@@ -14,7 +14,7 @@ from tests.browser import Tab
 @contextmanager
 def served(cluster: Path) -> Iterator[str]:
     """Where the command serves the page."""
-    command = [sys.executable, "-m", "webhook", "ui", "--cluster", str(cluster)]
+    command = [sys.executable, "-m", "webhook", "ui", "--from", str(cluster)]
     with subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True) as running:
         assert running.stdout is not None
         found = running.stdout.readline().strip()

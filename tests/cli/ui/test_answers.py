@@ -10,10 +10,10 @@ from tests.cli.objects import document, write
 from tests.cli.ui import world
 from tests.controlplane.nodes import node
 from webhook.cli.cluster.load import read_snapshot
-from webhook.cli.offline import load_policy
 from webhook.cli.ui import answers, picture
 from webhook.cli.ui.picture import Picture
 from webhook.errors import BadInput
+from webhook.whatif.offline import load_policy
 
 GPU = "nvidia.com/gpu"
 
@@ -44,15 +44,15 @@ def test_a_pod_of_one_model_selects_its_nodes(cluster: Path) -> None:
     found = Picture(read_snapshot(cluster), load_policy())
     answer = found.answer("start", {"gpus": "2", "resource": GPU, "model": world.L4})
     assert answer["manifest"]["spec"]["nodeSelector"] == {"nvidia.com/gpu.product": world.L4}
-    (workload,) = answer["simulate"]["workloads"]
-    assert [*workload["with"]["bound"]] == ["serve-2"]
+    (workload,) = answer["try"]["items"]
+    assert [*workload["bound"]] == ["serve-2"]
 
 
 def test_a_pod_tolerates_taints_as_kubectl_writes_them(tmp_path: Path) -> None:
     taints = ["workload=training:NoSchedule", "spot:NoExecute"]
     found = Picture(read_snapshot(write(tmp_path, node("a", 8, taints=taints))), load_policy())
     starts = {
-        text: found.answer("start", {"gpus": "1", "resource": GPU, "tolerates": text})["simulate"]["starts"]
+        text: found.answer("start", {"gpus": "1", "resource": GPU, "tolerates": text})["try"]["good"]
         for text in ("", "workload=training:NoSchedule", "workload=training, spot", "workload,spot:NoSchedule")
     }
     assert list(starts.values()) == [False, False, True, False]
@@ -85,8 +85,8 @@ def test_a_question_leaves_what_is_shown_as_it_is(cluster: Path) -> None:
     found.answer("start", {"gpus": "8", "resource": GPU})
     found.answer("audit", {"namespace": "team-b"})
     assert [found.answer(name, {}) for name in ("drain", "idle", "health")] == first
-    wanted = document("balance", "-A", "--suggest", "--cluster", cluster)
-    assert first[0]["balance"] == {key: value for key, value in wanted.items() if key != "workloads"}
+    wanted = document("drain", "--from", cluster)
+    assert first[0]["drain"] == {key: value for key, value in wanted.items() if key not in ("apiVersion", "kind")}
 
 
 @pytest.mark.parametrize(("named", "state"), [("default", "ok"), (None, "warn")])

@@ -38,7 +38,7 @@ def cluster(tmp_path_factory: pytest.TempPathFactory) -> Path:
 def addresses(cluster: Path) -> Iterator[dict[str, str]]:
     """The page as it is served, and as a file."""
     file = cluster.parent / "page.html"
-    call("ui", "--cluster", cluster, "--html", file)
+    call("ui", "--from", cluster, "--html", file)
     with served(cluster) as address:
         yield {"served": address, "file": f"file://{file}"}
 
@@ -63,7 +63,7 @@ async def asked(tab: Tab, question: str, **fields: str) -> str:
 
 async def test_which_node_can_be_drained(shown: Tab, cluster: Path) -> None:
     await asked(shown, "drain")
-    wanted = document("balance", "-A", "--suggest", "--cluster", cluster)
+    wanted = document("drain", "--from", cluster)
     text = await shown.value("document.querySelector('[data-answer=drain]').innerText")
     assert f"serve-3 (4 {GPU}, {world.L4}) after 1 pod" in text
     assert "Cordoned already, and no pod has a GPU there: train-5." in text
@@ -87,7 +87,7 @@ async def test_which_node_can_be_drained(shown: Tab, cluster: Path) -> None:
 
 async def test_which_gpus_are_idle_whose_and_since_when(shown: Tab, cluster: Path) -> None:
     await asked(shown, "idle")
-    wanted = document("nodes", "--by", "namespace", "--cluster", cluster)
+    wanted = document("top", "namespaces", "--from", cluster)
     tables = await shown.value(
         "[...document.querySelectorAll('[data-answer=idle] tbody')].map(body =>"
         " [...body.rows].map(row => [...row.cells].map(cell => cell.innerText)))"
@@ -98,7 +98,7 @@ async def test_which_gpus_are_idle_whose_and_since_when(shown: Tab, cluster: Pat
         [each["namespace"], of, str(each["idle"]), since[each["namespace"]]]
         for each, of in zip(wanted, gpus, strict=True)
     ]
-    assert call("nodes", "--by", "namespace", "--cluster", cluster).stdout.count("2 for 1d, 8 for 1h") == 1
+    assert call("top", "namespaces", "--from", cluster).stdout.count("2 for 1d, 8 for 1h") == 1
     assert tables[1] == [
         ["serve-1", "2", "gpu0, gpu2", "search/replicaset/chat (1 idle), search/job/embed (1 idle)"],
         ["train-2", "8 at least", ", ".join(f"gpu{at}" for at in range(8)), "research/job/llm"],
@@ -119,13 +119,13 @@ async def test_what_would_let_a_pod_start(shown: Tab, cluster: Path, tmp_path: P
     assert manifest["spec"]["containers"][0]["resources"] == {"limits": {GPU: "8"}}
     file = tmp_path / "pod.json"
     file.write_text(json.dumps(manifest))
-    (wanted,) = document("simulate", "-f", file, "--cluster", cluster)["workloads"]
+    (wanted,) = document("try", "-f", file, "--from", cluster)["items"]
     assert text.startswith("It would wait.")
     causes = await shown.value(
         "[...document.querySelectorAll('[data-answer=start] [data-cause]')].map(each => each.dataset.cause)"
     )
-    assert causes == [each["cause"] for each in wanted["with"]["causes"]]
-    for each in wanted["with"]["causes"]:
+    assert causes == [each["cause"] for each in wanted["causes"]]
+    for each in wanted["causes"]:
         assert " ".join(each["text"].split()) in text
         assert " ".join(each["fix"].split()) in text
     assert "after 1 pod" not in text, "the nodes that can be drained are another question"
@@ -143,8 +143,8 @@ async def test_the_checks(shown: Tab, cluster: Path, question: str) -> None:
     found = await shown.value(
         "[...document.querySelectorAll('.check')].map(each => [each.dataset.check, each.dataset.state])"
     )
-    every = document("doctor", "--cluster", cluster)
-    for line in call("doctor", "--cluster", cluster).stderr.splitlines() if question == "health" else ():
+    every = document("doctor", "--from", cluster)
+    for line in call("doctor", "--from", cluster).stderr.splitlines() if question == "health" else ():
         assert f"{line[0].upper()}{line[1:]}" in text
     wanted = [
         each for each in every if question == "health" or each["check"] in ("guards", "preemption", "priorityClasses")
@@ -157,12 +157,12 @@ async def test_the_checks(shown: Tab, cluster: Path, question: str) -> None:
 
 async def test_what_opting_in_would_change(shown: Tab, cluster: Path) -> None:
     text = await asked(shown, "audit", namespace="team-b")
-    wanted = document("audit", "-n", "team-b", "--cluster", cluster)
+    wanted = document("policy", "diff", "-n", "team-b", "--from", cluster)
     found = await shown.value(
         "[...document.querySelectorAll('.check')].map(each => [each.dataset.of, each.dataset.outcome])"
     )
-    assert found == [[each["of"], each["outcome"]] for each in wanted]
-    assert {each["outcome"] for each in wanted} == {"refused", "warned", "unchanged"}
+    assert found == [[each["workload"], each["change"]] for each in wanted]
+    assert {each["change"] for each in wanted} == {"refused", "changed", "same"}
     for each in wanted:
         for part in [*[one["text"] for one in each["findings"]], *each["changes"]]:
             assert " ".join(part.split()) in text
@@ -170,7 +170,7 @@ async def test_what_opting_in_would_change(shown: Tab, cluster: Path) -> None:
 
 async def test_why_a_pod_is_on_its_node(shown: Tab, cluster: Path) -> None:
     text = await asked(shown, "pod", pod="research/finetune-1")
-    wanted = document("explain", "-n", "research", "finetune-1", "--cluster", cluster)
+    wanted = document("why", "-n", "research", "finetune-1", "--from", cluster)[0]["decision"]
     assert f"On {wanted['boundTo']}: 2 {GPU}, training, job/finetune" in text
     ranking = await shown.value(
         "[...document.querySelectorAll('[data-answer=pod] .ranking tbody tr')].map(row => row.cells[0].innerText)"

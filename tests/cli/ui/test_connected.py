@@ -12,10 +12,10 @@ from tests.browser import Tab
 from tests.cli.objects import snapshot
 from tests.cli.ui import world
 from tests.cli.ui.opened import opened
-from webhook.cli.offline import load_policy
 from webhook.cli.ui.live import Live
 from webhook.cli.ui.picture import Picture
 from webhook.cli.ui.server import ADDRESS, app
+from webhook.whatif.offline import load_policy
 
 pytestmark = pytest.mark.asyncio(loop_scope="package")
 TOKEN = "the-token"

@@ -15,12 +15,12 @@ import pytest
 from tests.cli.objects import snapshot as read
 from tests.cli.ui import world
 from tests.controlplane.nodes import node
-from webhook.cli.cluster.snapshot import Snapshot
-from webhook.cli.offline import load_policy
 from webhook.cli.ui.command import Making
 from webhook.cli.ui.live import Fixed, Heard, Kept, Live
 from webhook.cli.ui.picture import Picture
 from webhook.errors import PolicyError
+from webhook.whatif.cluster.snapshot import Snapshot
+from webhook.whatif.offline import load_policy
 
 Json = dict[str, Any]
 POLICY = load_policy()
@@ -95,7 +95,7 @@ async def test_only_what_is_new_is_published(tmp_path: Path) -> None:
     state = orjson.loads(live.state())
     assert (state["version"], state["live"], state["old"]) == (2, True, None)
     assert [each[1:] for each in state["history"]] == [[1, 0, 3, 0], [3, 0, 1, 0]]
-    assert (await live.about("research", "two"))["explain"]["boundTo"] == "a"
+    assert (await live.about("research", "two"))["decision"]["boundTo"] == "a"
 
     for error, said in (
         (PolicyError(["gpus: wrong"]), "gpus: wrong"),
@@ -109,10 +109,10 @@ async def test_only_what_is_new_is_published(tmp_path: Path) -> None:
 
 async def test_a_question_is_answered_of_the_objects_as_they_are_now(tmp_path: Path) -> None:
     live = Live(read(tmp_path, node("a"), world.held("one", "a", 1)), lambda each: Picture(each, POLICY), "somewhere")
-    assert (await live.answer("drain", {}))["balance"]["whole"] == []
+    assert (await live.answer("drain", {}))["drain"]["whole"] == []
     live._sinks["Pod"].gone(world.held("one", "a", 1))
     asked = [live.answer("drain", {}), live.answer("audit", {"namespace": "research"})]
-    assert (await asyncio.gather(*asked))[0]["balance"]["whole"] == ["a"], "no picture was made since"
+    assert (await asyncio.gather(*asked))[0]["drain"]["whole"] == ["a"], "no picture was made since"
 
 
 async def test_a_file_does_not_change(tmp_path: Path) -> None:

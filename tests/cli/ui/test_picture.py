@@ -1,6 +1,6 @@
 """What the page shows, as data: the numbers add up, and are those of the other commands.
 
-Covers cli.ui.picture, cli.cluster.sums, cli.ui.decisions.
+Covers cli.ui.picture, whatif.cluster.sums, cli.ui.decisions.
 """
 
 from dataclasses import replace
@@ -14,11 +14,11 @@ from tests.cli.objects import snapshot as read
 from tests.cli.ui import world
 from tests.controlplane.nodes import GPU_TAINT, node
 from webhook.cli.cluster.load import read_snapshot
-from webhook.cli.cluster.sums import PARTS, parts
-from webhook.cli.offline import load_policy
 from webhook.cli.ui.picture import Picture
 from webhook.errors import BadInput
 from webhook.feeds.access import Access
+from webhook.whatif.cluster.sums import PARTS, parts
+from webhook.whatif.offline import load_policy
 
 POLICY = load_policy()
 GPU = "nvidia.com/gpu"
@@ -66,7 +66,7 @@ def test_who_may_not_list_nodes_sees_the_gpus_of_his_own_pods(tmp_path: Path) ->
     assert (shown["name"], shown["health"], shown["model"]) == ("a", "unknown", "")
     assert shown["parts"] == {GPU: {"allocated": 4, "promised": 0, "free": 0, "unusable": 0}}
     assert [each["total"] for each in found["totals"]] == [4, 4]
-    assert [(each["owner"], each["gpus"]) for each in found["holders"]["owner"]] == [
+    assert [(each["workload"], each["gpus"]) for each in found["holders"]["workload"]] == [
         ("research/job/one", {GPU: 3}),
         ("research/job/two", {GPU: 1}),
     ]
@@ -77,8 +77,8 @@ def test_an_owner_with_a_name_longer_than_names_are_is_cut(tmp_path: Path) -> No
     """The API server takes any length in an owner reference."""
     long = world.held("long", "a", 1)
     long["metadata"]["ownerReferences"][0] |= {"kind": "K" * 10_000, "name": "n" * 100_000}
-    (holder,) = Picture(read(tmp_path, node("a"), long), POLICY).document["holders"]["owner"]
-    assert holder["owner"] == f"research/{'k' * 253}/{'n' * 253}"
+    (holder,) = Picture(read(tmp_path, node("a"), long), POLICY).document["holders"]["workload"]
+    assert holder["workload"] == f"research/{'k' * 253}/{'n' * 253}"
 
 
 def test_the_sums_of_the_terminal_are_those_of_the_page(tmp_path: Path) -> None:
@@ -86,7 +86,7 @@ def test_the_sums_of_the_terminal_are_those_of_the_page(tmp_path: Path) -> None:
     shared = node("shared", 4, "Tesla-T4", replicas=4, labels={"node-pool": "shared"})
     file = write(tmp_path, *world.world(), shared, world.held("in-share", "shared", 3))
     found = Picture(read_snapshot(file), POLICY).document["totals"]
-    printed = call("nodes", "--cluster", file)
+    printed = call("top", "--from", file)
     assert (
         "unusable: free on nodes that take no pods, or sick; of the free GPUs 22 are shares or slices\n"
         in printed.stderr
@@ -116,7 +116,7 @@ def test_a_job_that_must_tolerate_more_than_the_webhook_adds_comes_after(tmp_pat
         ([spot], {"nodes": 1, "gpus": 8}),
     ]
     objects.pop()
-    result = call("nodes", "--cluster", write(tmp_path, *objects))
+    result = call("top", "--from", write(tmp_path, *objects))
     model, alone = "NVIDIA-A100-SXM4-80GB", "with no tolerations but the webhook's"
     assert result.stdout.splitlines()[-1] == (
         f"largest job that could start now: 1 node × 4 GPUs of {model}, {alone}; 1 node × 8 GPUs of {model}, if it tolerates {spot}"
@@ -147,11 +147,11 @@ def test_the_parts_of_a_node(counts: Any, more: Any, wanted: Any) -> None:
 
 def test_a_workload_has_the_answer_of_its_first_pod_and_all_its_pods(picture: Picture) -> None:
     """Of each pod: tests/cli/ui/test_shown.py."""
-    with pytest.raises(BadInput, match='no pod "nobody"'):
+    with pytest.raises(BadInput, match='no pod or workload "nobody"'):
         picture.about("research", "nobody")
-    about = picture.about("research", "llm")["explain"]
-    assert (about["name"], [each["pods"] for each in about["workload"]["groups"]]) == ("llm-1", [["llm-1", "llm-2"]])
-    (first, workload) = (picture.about("research", name)["pending"] for name in ("pretrain-0", "job/pretrain"))
+    about = picture.about("research", "llm")["decision"]
+    assert (about["name"], [each["pods"] for each in about["replicas"]["groups"]]) == ("llm-1", [["llm-1", "llm-2"]])
+    (first, workload) = (picture.about("research", name)["why"] for name in ("pretrain-0", "job/pretrain"))
     assert first == workload
     assert first["name"] == "pretrain-0"
 
@@ -159,10 +159,7 @@ def test_a_workload_has_the_answer_of_its_first_pod_and_all_its_pods(picture: Pi
 def test_the_last_decisions_have_what_was_written_and_refusals_their_reason(picture: Picture) -> None:
     found = {each["name"]: each for each in picture.document["decisions"]}
     assert sorted(found) == ["finetune-1", "finetune-2", "thief"]
-    added = "\n".join(found["finetune-1"]["diff"])
-    assert "+  priorityClassName: gpu-training" in added
-    assert "+  tolerations:" in added
-    assert not [line for line in found["finetune-1"]["diff"] if line.startswith("-")]
+    assert {"tolerations", "priorityClass"} < {each["name"] for each in found["finetune-1"]["units"]}
     assert found["finetune-1"]["nodes"][0]["name"]
-    assert (found["thief"]["result"], found["thief"]["owner"]) == ("refused", "job/thief")
+    assert (found["thief"]["result"], found["thief"]["workload"]) == ("refused", "job/thief")
     assert "[deviceEnv]" in found["thief"]["text"]

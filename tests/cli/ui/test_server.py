@@ -19,11 +19,11 @@ from aiohttp import web
 from tests.cli.objects import call
 from tests.cli.ui import world
 from webhook.cli.cluster.load import read_snapshot
-from webhook.cli.offline import load_policy
 from webhook.cli.ui import server
 from webhook.cli.ui.live import Fixed
 from webhook.cli.ui.page import page
 from webhook.cli.ui.picture import Picture
+from webhook.whatif.offline import load_policy
 
 TOKEN = "the-token"
 KNOWN = {"Authorization": f"Bearer {TOKEN}"}
@@ -114,7 +114,7 @@ def test_no_text_of_the_state_ends_its_element() -> None:
 
 def test_the_file_loads_nothing_and_says_what_it_is(tmp_path: Path) -> None:
     file = tmp_path / "page.html"
-    result = call("ui", "--cluster", world.snapshot(tmp_path), "--html", file)
+    result = call("ui", "--from", world.snapshot(tmp_path), "--html", file)
     assert (result.exit_code, result.stderr) == (0, f"{file}: 13 nodes, 5 waiting\n")
     text = file.read_text()
     assert "connect-src" not in text.partition("</head>")[0].partition("<style>")[0]
@@ -127,7 +127,7 @@ def test_a_port_that_is_taken(tmp_path: Path) -> None:
         taken.bind((server.ADDRESS, 0))
         taken.listen()
         port = taken.getsockname()[1]
-        result = call("ui", "--cluster", world.snapshot(tmp_path), "--port", port)
+        result = call("ui", "--from", world.snapshot(tmp_path), "--port", port)
     assert result.exit_code == 2
     assert f"error: --port {port}: " in result.stderr
     assert "0 for a free one" in result.stderr

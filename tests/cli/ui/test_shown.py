@@ -66,7 +66,7 @@ async def chosen(tab: Tab, of: str) -> None:
 
 
 async def test_the_page_equals_the_commands(shown: Tab, cluster: Path) -> None:
-    nodes = document("nodes", "--cluster", cluster)
+    nodes = document("top", "--from", cluster)
     found = await shown.value(
         "[...document.querySelectorAll('.node')].map(row => ({name: row.dataset.node, allocated: row.querySelectorAll('.held').length,"
         " promised: row.querySelectorAll('.promised').length, all: row.querySelectorAll('.cell').length}))"
@@ -89,7 +89,7 @@ async def test_the_page_equals_the_commands(shown: Tab, cluster: Path) -> None:
     whole = next(each for each in sums if each[:2] == [None, "whole"])
     assert whole[2] == sum(each["all"] for each in found) - 14  # the slices
 
-    waiting = document("pending", "--cluster", cluster)
+    waiting = document("why", "--from", cluster)
     rows = await shown.value("[...document.querySelectorAll('.row')].map(row => row.dataset.pod)")
     assert {f"{each['namespace']}/{each['name']}" for each in waiting} >= set(rows)
     for answer in waiting:
@@ -112,8 +112,8 @@ async def test_a_search_for_a_model_shows_who_has_it(shown: Tab, cluster: Path) 
     await shown.click("#by button:nth-child(2)")
     await search(shown, "h100")
     wanted = [
-        f"{each['owner']}\n{each['gpus']['nvidia.com/gpu']} nvidia.com/gpu, {each['pods']} pods, oldest {age(each['since'], TAKEN)}"
-        for each in document("nodes", "--model", "H100", "--by", "owner", "--cluster", cluster)
+        f"{each['workload']}\n{each['gpus']['nvidia.com/gpu']} nvidia.com/gpu, {each['pods']} pods, oldest {age(each['since'], TAKEN)}"
+        for each in document("top", "workloads", "--model", "H100", "--from", cluster)
     ]
     assert len(wanted) == 2
     assert sorted(each.strip() for each in await shown.texts(".holder")) == sorted(wanted)
@@ -161,7 +161,7 @@ async def test_what_tenants_write_is_text(shown: Tab) -> None:
 
 async def test_the_file_shows_the_same_and_says_when_it_has_no_more(tab: Tab, cluster: Path, tmp_path: Path) -> None:
     file = tmp_path / "page.html"
-    call("ui", "--cluster", cluster, "--html", file)
+    call("ui", "--from", cluster, "--html", file)
     await tab.look()
     await tab.open(f"file://{file}#pod=team-b%2Fhuge-1")
     await tab.until("!!document.querySelector('.cause')")
@@ -175,7 +175,7 @@ async def test_a_file_has_a_bound_and_says_what_is_left_out(
 ) -> None:
     monkeypatch.setattr(picture, "MAX_ABOUT", 9_000)
     file = tmp_path / "page.html"
-    result = call("ui", "--cluster", cluster, "--html", file)
+    result = call("ui", "--from", cluster, "--html", file)
     assert "left out, as the file would be too large: what helps " in result.stderr
     await tab.open(f"file://{file}")
     await tab.until("document.getElementById('banner')?.hidden === false")
@@ -183,7 +183,7 @@ async def test_a_file_has_a_bound_and_says_what_is_left_out(
     (left, rows) = re.fullmatch(r"Left out, .*: what helps (\d+) of (\d+) waiting rows\.", said).groups()  # type: ignore[union-attr]
     assert 0 < int(left) < int(rows)
     await tab.click(".row:last-child > button")
-    await tab.until("document.querySelector('.detail')?.innerText.includes('gpu-admission pending -n ')")
+    await tab.until("document.querySelector('.detail')?.innerText.includes('gpu-admission why -n ')")
     await tab.click(".row:first-child > button")
     await tab.until("!!document.querySelector('.cause')")
 
@@ -192,7 +192,7 @@ async def test_a_file_has_a_bound_and_says_what_is_left_out(
 async def test_the_pictures_of_the_documentation(tab: Tab, tmp_path: Path, dark: bool) -> None:
     """They are written to docs/ when asked for, and are there, and are small."""
     file = tmp_path / "page.html"
-    call("ui", "--cluster", world.snapshot(tmp_path), "--html", file)
+    call("ui", "--from", world.snapshot(tmp_path), "--html", file)
     await tab.look(dark=dark, width=1200, height=740)
     await tab.open(f"file://{file}{'#pod=research/pretrain-0' if dark else ''}")
     await tab.until(f"!!document.querySelector('{'.cause' if dark else '.row'}')")

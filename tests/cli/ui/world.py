@@ -5,11 +5,12 @@ from typing import Any
 
 import orjson
 
+from tests import deciding
 from tests.cli.objects import TAKEN, placed, unschedulable, with_metrics, write
 from tests.controlplane.nodes import GPU_TAINT, node
 from tests.controlplane.objects import made, pod
-from webhook.cli import offline
-from webhook.cli.offline import load_policy
+from webhook.whatif import offline
+from webhook.whatif.offline import load_policy
 
 Json = dict[str, Any]
 H100, A100, L4 = "NVIDIA-H100-80GB-HBM3", "NVIDIA-A100-SXM4-80GB", "NVIDIA-L4"
@@ -56,7 +57,7 @@ def decided(name: str, objects: list[Json], on: str | None) -> Json:
         state.replace(kind, [each for each in objects if each["kind"] == name_of], TAKEN)  # type: ignore[arg-type]
     (document,) = offline.documents(orjson.dumps(found), name)
     assert isinstance(document, offline.Document)
-    stored = offline.run(document, offline.decide_mutate, load_policy(), state, TAKEN).pod
+    stored = deciding.run(document, deciding.decide_mutate, load_policy(), state, TAKEN).pod
     stored["metadata"] |= {"creationTimestamp": f"2026-11-18T11:06:3{name[-1]}Z"}
     return placed(stored, on)
 

@@ -3,7 +3,7 @@
 import re
 
 from tests.e2e.pending.kit import GPU, Json, Kit
-from webhook.cli.waiting.causes import Cause
+from webhook.whatif.waiting.causes import Cause
 
 
 class Open(Exception):

@@ -14,8 +14,8 @@ from webhook.cli.checks import (
     replicas,
 )
 from webhook.cli.checks.result import Check, Result
-from webhook.cli.cluster.snapshot import Snapshot
 from webhook.policy.model import Policy
+from webhook.whatif.cluster.snapshot import Snapshot
 
 CHECKS: Final = (
     Check("webhooks", configurations.KINDS, configurations.webhooks),

@@ -12,11 +12,11 @@ from webhook.cli.checks.configurations import our_hooks
 from webhook.cli.checks.replicas import samples_of
 from webhook.cli.checks.result import All, Found, broken, warn
 from webhook.cli.cluster.answers import OUR_SECRET
-from webhook.cli.cluster.snapshot import Snapshot
 from webhook.errors import CertificateError
 from webhook.policy.model import Policy
 from webhook.text import listed, plural
 from webhook.tls.issue import certificates, fingerprint, is_trusted, names_in
+from webhook.whatif.cluster.snapshot import Snapshot
 
 _MIN_LEFT: Final = timedelta(days=7)
 """A certificate that expires sooner should have been renewed."""

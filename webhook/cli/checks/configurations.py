@@ -7,14 +7,14 @@ from importlib.resources import files
 from typing import Any, Final
 
 from webhook.cli.checks.result import All, broken, opted_in, warn
-from webhook.cli.cluster.release import NAME
-from webhook.cli.cluster.snapshot import Object, Snapshot
-from webhook.cli.offline import load_policy
-from webhook.cli.reading import selects
 from webhook.export.matching import NEEDED, OTHERS, UPDATES, conditions_for, lacking
+from webhook.kube.selectors import matches
 from webhook.kube.yaml import parse_documents
 from webhook.policy.model import Policy
 from webhook.text import bare, listed
+from webhook.whatif.cluster.release import NAME
+from webhook.whatif.cluster.snapshot import Object, Snapshot
+from webhook.whatif.offline import load_policy
 
 MUTATING: Final = "MutatingWebhookConfiguration"
 VALIDATING: Final = "ValidatingWebhookConfiguration"
@@ -233,7 +233,7 @@ def other_webhooks(snapshot: Snapshot, policy: Policy) -> All:
 def _selects_namespace(hook: Mapping[str, Any], opted: Collection[Mapping[str, str]]) -> bool:
     """Whether a webhook is for any of the namespaces with these labels. If there are none, it may be for later ones."""
     selector = hook.get("namespaceSelector") or {}
-    return not opted or any(selects(selector, labels) for labels in opted)
+    return not opted or any(matches(selector, labels) for labels in opted)
 
 
 def _take_pods(rules: Iterable[Mapping[str, Any]]) -> bool:

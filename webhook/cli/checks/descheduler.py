@@ -10,13 +10,13 @@ from collections.abc import Iterator, Mapping
 from typing import Any, Final
 
 from webhook.cli.checks.result import All, Found, opted_in, unknown, warn
-from webhook.cli.cluster.report import asks_for_gpus
-from webhook.cli.cluster.snapshot import Snapshot
-from webhook.cli.reading import selects
 from webhook.kube.pod import PREFERRED, PROFILE_LABEL, owner
+from webhook.kube.selectors import matches
 from webhook.kube.yaml import parse_documents
 from webhook.policy.model import Policy
 from webhook.text import bare
+from webhook.whatif.cluster.report import asks_for_gpus
+from webhook.whatif.cluster.snapshot import Snapshot
 
 _KIND: Final = "DeschedulerPolicy"
 _DUPLICATES: Final = "RemoveDuplicates"
@@ -74,7 +74,7 @@ def _evicting(of: Json, snapshot: Snapshot, policy: Policy) -> Iterator[str]:
         points = [point for point in (profile.get("plugins") or {}).values() if point]
         enabled = [name for point in points for name in point.get("enabled") or ()]
         selector = arguments.get("DefaultEvictor", {}).get("namespaceLabelSelector")
-        reached = [name for name, labels in opted_in(snapshot).items() if not selector or selects(selector, labels)]
+        reached = [name for name, labels in opted_in(snapshot).items() if not selector or matches(selector, labels)]
         names |= dict.fromkeys(
             name
             for name in enabled

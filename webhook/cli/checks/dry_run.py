@@ -10,7 +10,6 @@ from importlib.resources import files
 from typing import Any, Final
 
 from webhook.cli.checks.result import Found, Result, broken, unknown
-from webhook.cli.cluster.release import Release
 from webhook.errors import ApiError
 from webhook.feeds.access import Access, always
 from webhook.feeds.api import Api
@@ -19,6 +18,7 @@ from webhook.kube.record import record_of
 from webhook.kube.yaml import parse_documents
 from webhook.policy.model import Policy, named
 from webhook.text import bare, printable
+from webhook.whatif.cluster.release import Release
 
 _SECONDS: Final = 30
 """The API server sees the label of a new namespace a moment after it is there."""

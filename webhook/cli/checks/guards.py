@@ -5,14 +5,14 @@ from typing import Final
 
 from webhook.cli.checks.result import All, opted_in, warn
 from webhook.cli.cluster.answers import replica_pods
-from webhook.cli.cluster.release import NAME
-from webhook.cli.cluster.snapshot import Object, Snapshot
 from webhook.framework import entitlement
 from webhook.kube.pod import PROFILE_LABEL
 from webhook.policy.model import Policy
 from webhook.rules.device_annotations import DeviceAnnotations
 from webhook.rules.priority_class import PriorityClassAllowed
 from webhook.text import bare, listed
+from webhook.whatif.cluster.release import NAME
+from webhook.whatif.cluster.snapshot import Object, Snapshot
 
 _RUNNING_PODS: Final = "gpu-admission-running-pods"
 _SCHEDULERS: Final = "gpu-admission-schedulers"

@@ -3,13 +3,13 @@
 from collections.abc import Iterator, Mapping
 
 from webhook.cli.checks.result import All, opted_in, warn
-from webhook.cli.cluster.snapshot import Snapshot
 from webhook.framework.cluster_view import PriorityClass
 from webhook.injectors.priority_class import PriorityClassName, loss, unchosen
 from webhook.kube.pod import PROFILE_LABEL
 from webhook.policy.model import Policy
 from webhook.state.objects import Quotas, priority_class
 from webhook.text import bare, listed
+from webhook.whatif.cluster.snapshot import Snapshot
 
 _Given = Mapping[str, bool]
 """PriorityClasses that an injector gives; whether by a guess."""

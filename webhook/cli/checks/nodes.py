@@ -3,12 +3,12 @@
 from typing import Final
 
 from webhook.cli.checks.result import All, Found, broken, opted_in, warn
-from webhook.cli.cluster.report import asks_for_gpus, gpu_nodes, healths, stays
-from webhook.cli.cluster.snapshot import Snapshot
 from webhook.kube.pod import Pod
 from webhook.kube.record import record_of
 from webhook.policy.model import Policy
 from webhook.text import listed, plural
+from webhook.whatif.cluster.report import asks_for_gpus, gpu_nodes, healths, stays
+from webhook.whatif.cluster.snapshot import Snapshot
 
 _KEEP_AWAY: Final = ("NoSchedule", "NoExecute")
 
@@ -23,7 +23,7 @@ def health(snapshot: Snapshot, policy: Policy) -> All:
         by_health.setdefault(word, []).append(name)
     healthy = len(by_health.pop("healthy", []))
     text = f"{healthy} of {plural(len(health_of), 'GPU node')} healthy"
-    found = [Found("ok", text) if healthy else broken(text, "gpu-admission nodes")]
+    found = [Found("ok", text) if healthy else broken(text, "gpu-admission top")]
     for word, names in by_health.items():
         text = f"{word}: {listed(names)}"
         found.append(Found("ok", text) if word == "cordoned" else warn(text, f"kubectl describe node {names[0]}"))
@@ -81,5 +81,5 @@ def decisions(snapshot: Snapshot, policy: Policy) -> All:
     pods_text = f"{plural(len(pods), 'GPU pod')} in namespaces that opted in"
     if not without:
         return f"{pods_text}, all with a decision"
-    step = "gpu-admission audit says what the rules would say of them"
+    step = "gpu-admission policy diff says what the rules would say of them"
     return [warn(f"{len(without)} of {pods_text} have no decision", step)]

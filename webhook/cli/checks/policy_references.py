@@ -9,14 +9,14 @@ from itertools import pairwise
 from typing import Final
 
 from webhook.cli.checks.result import All, Found, broken, opted_in, warn
-from webhook.cli.cluster.report import asks_for_gpus, gpu_nodes
-from webhook.cli.cluster.snapshot import FINISHED, Snapshot
-from webhook.cli.offline import load_policy
 from webhook.kube.pod import PROFILE_LABEL, labels_of, owner
 from webhook.policy.model import DEFAULT_PROFILE, Policy
 from webhook.policy.references import Reference, added, hard_spread, node_labels, node_taints
 from webhook.policy.workload_classes import ANY, ClassRule
 from webhook.text import bare, listed, matches, matches_any, nearest, plural, suggestion
+from webhook.whatif.cluster.report import asks_for_gpus, gpu_nodes
+from webhook.whatif.cluster.snapshot import FINISHED, Snapshot
+from webhook.whatif.offline import load_policy
 
 _ANY: Final = ("*",)
 

@@ -8,12 +8,12 @@ from typing import Final
 from webhook.cli.checks.configurations import MUTATING, hooks_of
 from webhook.cli.checks.result import All, broken, unknown, warn
 from webhook.cli.cluster.answers import replica_pods
-from webhook.cli.cluster.release import NAME, OUR_POLICY
-from webhook.cli.cluster.snapshot import Snapshot
 from webhook.kube.pod import Pod, labels_of
 from webhook.policy.model import Policy
 from webhook.policy.written_for import PROGRAM
 from webhook.text import bare, listed, plural, quoted
+from webhook.whatif.cluster.release import NAME, OUR_POLICY
+from webhook.whatif.cluster.snapshot import Snapshot
 
 
 def samples_of(snapshot: Snapshot, name: str) -> Iterator[tuple[str, dict[str, str], float | None]]:
@@ -152,7 +152,7 @@ def fail_open(snapshot: Snapshot, policy: Policy) -> All:
     since = f"(of {plural(asked, 'call')} since the API server started)"
     if passed:
         text = f"went on without an answer: {_requests_text(passed)} {since}; those objects are as their authors wrote them"
-        found.append(warn(text, f"gpu-admission audit names such pods; {_logs(snapshot)}"))
+        found.append(warn(text, f"gpu-admission policy diff names such pods; {_logs(snapshot)}"))
     if refused:
         found.append(warn(f"refused since no replica answered: {_requests_text(refused)} {since}", _logs(snapshot)))
     return found or f"every call was answered {since}"

@@ -4,9 +4,9 @@ from collections.abc import Callable, Mapping
 from functools import partial
 from typing import NamedTuple
 
-from webhook.cli.cluster.snapshot import Snapshot
 from webhook.kube.pod import PROFILE_LABEL, labels_of
 from webhook.policy.model import Policy
+from webhook.whatif.cluster.snapshot import Snapshot
 
 
 class Result(NamedTuple):

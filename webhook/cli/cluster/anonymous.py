@@ -12,13 +12,13 @@ from secrets import token_bytes
 from typing import Any, Final
 
 from webhook.cli.cluster.load import FORBIDDEN
-from webhook.cli.cluster.measured import Measured
-from webhook.cli.cluster.release import NAME
-from webhook.cli.cluster.snapshot import Object, Snapshot
 from webhook.devices.source_kai import RESERVATIONS
 from webhook.devices.sources import SOURCES
 from webhook.kube.gpus import MODEL_LABELS
 from webhook.kube.pod import DECISION
+from webhook.whatif.cluster.measured import Measured
+from webhook.whatif.cluster.release import NAME
+from webhook.whatif.cluster.snapshot import Object, Snapshot
 
 _FIELD_WORDS: Final = """
 apiVersion kind metadata spec status name namespace uid generateName labels annotations ownerReferences controller
@@ -86,7 +86,7 @@ _UUID: Final = re.compile(r"(?:GPU|MIG)-[A-Za-z0-9-]+")
 _OF_DEVICES: Final = frozenset(name for source in SOURCES for name in source.annotations)
 """Annotations by which schedulers of parts of GPUs tell what nodes and pods have."""
 _MESSAGES: Final = re.compile(r"0/[0-9]+ nodes are available|.*exceeded quota: |.*max node group size reached")
-"""The messages that stay: those that `pending` reads numbers from."""
+"""The messages that stay: those that `why` reads numbers from."""
 _REMOVED_KINDS: Final = ("ConfigMap", "ServingCertificate", "DeschedulerPolicy")
 """Kinds of which nothing but names and data would be left."""
 _OURS: Final = (

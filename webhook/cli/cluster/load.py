@@ -15,18 +15,20 @@ from typing import Any, Final
 
 import orjson
 from rich.console import Console
+from yaml import YAMLError
 
 from webhook.cli.cluster.answers import QUESTIONS, ask_all
-from webhook.cli.cluster.measured import Measured
-from webhook.cli.cluster.release import NAME, release_of
-from webhook.cli.cluster.snapshot import ENGINE, NEEDED, Object, Snapshot
+from webhook.cli.terminal import write
 from webhook.errors import ApiError, BadInput, BadPod
-from webhook.feeds.access import Access, from_kubeconfig, in_cluster
+from webhook.feeds.access import SERVICE_ACCOUNT, Access, from_kubeconfig, in_cluster
 from webhook.feeds.api import Api
 from webhook.feeds.file import documents_in, objects_in
 from webhook.kube.kinds import KINDS, Kind
 from webhook.kube.pod_schema import INTEGER, POD, QUANTITIES, SELECTOR, STRING, STRINGS, Schema, conform
 from webhook.text import quoted
+from webhook.whatif.cluster.measured import Measured
+from webhook.whatif.cluster.release import NAME, release_of
+from webhook.whatif.cluster.snapshot import ENGINE, NEEDED, Object, Snapshot, complete
 
 _PAGE: Final = 500
 FORBIDDEN: Final = "no right to list "
@@ -51,7 +53,8 @@ def load(
     EVERYWHERE: it is missing). Raises BadInput if no cluster can be reached, or a kind in `needed` may not be listed.
     """
     default, access = way_to_api(kubeconfig, context)
-    snapshot = Snapshot({}, taken=time.time(), namespace=default)
+    where = f"on the cluster of context {context}" if context else "on the cluster of the kubeconfig"
+    snapshot = Snapshot({}, taken=time.time(), namespace=default, read_from=where)
 
     async def access_kept() -> Access:
         snapshot.access = await access()
@@ -63,12 +66,33 @@ def load(
 
 def way_to_api(kubeconfig: Path | None, context: str | None) -> tuple[str, Callable[[], Awaitable[Access]]]:
     """The namespace of the context, and what reads its credentials. Raises BadInput if there is no kubeconfig."""
-    paths = str(kubeconfig or os.environ.get("KUBECONFIG") or Path.home() / ".kube" / "config")
-    if any(Path(path).exists() for path in paths.split(os.pathsep)):
+    paths = _paths(kubeconfig)
+    if _exist(paths):
         return _namespace(paths, context), partial(from_kubeconfig, paths, context)
     if "KUBERNETES_SERVICE_HOST" in os.environ and kubeconfig is None:
-        return "default", in_cluster
-    raise BadInput(f"{paths}: no kubeconfig there. Give --kubeconfig FILE, or --cluster FILE for a snapshot")
+        return _own_namespace(), in_cluster
+    raise BadInput(f"{paths}: no kubeconfig there. Give --kubeconfig FILE, or --from FILE for a snapshot")
+
+
+def has_cluster() -> bool:
+    """Whether there is a kubeconfig, or the ServiceAccount of a pod."""
+    return _exist(_paths(None)) or "KUBERNETES_SERVICE_HOST" in os.environ
+
+
+def _paths(kubeconfig: Path | None) -> str:
+    return str(kubeconfig or os.environ.get("KUBECONFIG") or Path.home() / ".kube" / "config")
+
+
+def _exist(paths: str) -> bool:
+    return any(Path(path).exists() for path in paths.split(os.pathsep) if path)
+
+
+def _own_namespace() -> str:
+    """The namespace of the pod that this runs in."""
+    try:
+        return (SERVICE_ACCOUNT / "namespace").read_text().strip() or "default"
+    except OSError:
+        return "default"
 
 
 def _namespace(paths: str, context: str | None) -> str:
@@ -81,7 +105,7 @@ def _namespace(paths: str, context: str | None) -> str:
         raise BadInput(
             f"--kubeconfig {paths}: it has not the form of a kubeconfig. kubectl config view shows one"
         ) from None
-    except (ConfigException, OSError, ValueError) as error:
+    except (ConfigException, OSError, ValueError, YAMLError) as error:
         raise BadInput(f"--kubeconfig {paths}: {' '.join(str(error).split())}") from None
     entry = next((each for each in contexts if each["name"] == context), None) if context else current
     if entry is None:
@@ -167,7 +191,7 @@ def _forbidden(kind: Kind, where: str) -> str:
 def _why(error: ApiError, kind: Kind) -> str:
     if error.status == _FORBIDDEN:
         said = f"{_forbidden(kind, _ALL)}, and nothing can be said without"
-        return f"{said}. An operator gives it by: {grant([kind])}. Or give --cluster FILE"
+        return f"{said}. An operator gives it by: {grant([kind])}. Or give --from FILE"
     if error.status == _UNKNOWN_USER:
         said = "it does not know who asks: the token or certificate of the context is wrong, or has expired"
         return f"the API server refuses the kubeconfig: {said} (401). Log in again, or give --context"
@@ -182,12 +206,6 @@ def without_tls_object(message: str) -> str:
 
 async def _pages(api: Api, name: str, path: str) -> list[Object]:
     return [complete(name, obj) async for page in api.pages(path, _PAGE) for obj in page.get("items") or ()]
-
-
-def complete(name: str, obj: Object) -> Object:
-    """An object of a list or a watch with what these leave out: its kind, and a spec and status, which not all kinds have."""
-    version = KINDS[name].group.removeprefix("/api/").removeprefix("/apis/")
-    return {"apiVersion": version, "kind": name, "spec": {}, "status": {}, **obj}
 
 
 _MARK: Final = "snapshot"
@@ -217,7 +235,7 @@ _SCHEMAS: Final[dict[str, Schema]] = {
 
 def read_snapshot(path: Path) -> Snapshot:
     """Read a snapshot, or what `kubectl get -o json` or `-o yaml` prints; `-` is stdin. Raises BadInput."""
-    snapshot = Snapshot({})
+    snapshot = Snapshot({}, read_from=f"on {path}")
     for document in documents_in(path):
         mark = document.get(_MARK) if isinstance(document, dict) else None
         if isinstance(mark, dict):
@@ -263,10 +281,4 @@ def write_snapshot(snapshot: Snapshot, path: Path) -> None:
     if str(path) == "-":
         sys.stdout.buffer.write(text + b"\n")
         return
-    try:
-        path.touch(mode=0o600)
-        if path.is_file():
-            path.chmod(0o600)  # of a file that was there, before anything new is in it
-        path.write_bytes(text)
-    except OSError as error:
-        raise BadInput(f"{path}: cannot be written: {error.strerror}") from None
+    write(path, text)

@@ -16,9 +16,6 @@ import aiohttp
 from pydantic import ValidationError
 
 from webhook.cli.cluster.load import without_tls_object
-from webhook.cli.cluster.measured import Measured
-from webhook.cli.cluster.release import NAME
-from webhook.cli.cluster.snapshot import Snapshot
 from webhook.errors import BadInput, GpuAdmissionError
 from webhook.feeds.access import Access, always
 from webhook.feeds.api import Api
@@ -27,6 +24,9 @@ from webhook.feeds.gpu_source import SourceFailed, Wiring, http_session, source_
 from webhook.nodes.gpu_metrics import GpuMetricsSettings
 from webhook.nodes.utilisation import Reading, Sample
 from webhook.text import quoted
+from webhook.whatif.cluster.measured import Measured
+from webhook.whatif.cluster.release import NAME
+from webhook.whatif.cluster.snapshot import Snapshot
 
 _SERVICE: Final = re.compile(r"([a-z][a-z0-9-]*)(?:\.([a-z0-9-]+)(?:\.svc(?:\..+)?)?)?", re.ASCII)
 _PORTS: Final = {"http": 80, "https": 443}

@@ -10,23 +10,23 @@ from typing import Any, Final, NamedTuple
 import orjson
 
 from webhook.cli import doctor
-from webhook.cli.audit import audited
-from webhook.cli.balance import balanced
 from webhook.cli.checks.result import opted_in
 from webhook.cli.cluster.answers import idle_by_namespace
 from webhook.cli.cluster.load import FORBIDDEN
-from webhook.cli.cluster.report import gpu_nodes, report
-from webhook.cli.cluster.snapshot import NEEDED, Snapshot
-from webhook.cli.nodes import idle_of_nobody, sums_by, why_not_measured, why_not_since
+from webhook.cli.drain import drainable
+from webhook.cli.policy.diff import live
 from webhook.cli.reading import missing_right, namespace_of, policy_of, use_metrics
-from webhook.cli.simulate import manifests
-from webhook.cli.simulating.run import simulate
-from webhook.cli.terminal import no_such
+from webhook.cli.top import idle_of_nobody, sums_by, why_not_measured, why_not_since
+from webhook.cli.trying import document_of
 from webhook.errors import BadInput
 from webhook.kube.gpus import MODEL_LABELS
 from webhook.kube.pod import labels_of
 from webhook.policy.model import Policy
-from webhook.text import bare, quoted
+from webhook.text import bare, no_such, quoted
+from webhook.whatif.cluster.report import gpu_nodes, report
+from webhook.whatif.cluster.snapshot import NEEDED, Snapshot
+from webhook.whatif.manifests import planned_in
+from webhook.whatif.tried import try_pods
 
 MAX_ANSWER: Final = 12_000_000
 """Maximum bytes of an answer."""
@@ -67,11 +67,8 @@ def answer(snapshot: Snapshot, named: str | None, question: str, given: Given) -
 
 
 def drain(snapshot: Snapshot, named: str | None, _: Given) -> dict[str, Any]:
-    """Which nodes are free as a whole, and which would be after a few pods have moved: the document of `balance --suggest`
-    without its list of workloads, which the page does not show."""
-    found = balanced(snapshot, policy_of(named, snapshot), None, suggest=True)
-    del found["workloads"]
-    return {"balance": found}
+    """Which nodes are free as a whole, and which would be after a few pods have moved: the document of `drain`."""
+    return {"drain": drainable(snapshot, policy_of(named, snapshot))}
 
 
 def idle(snapshot: Snapshot, named: str | None, _: Given) -> dict[str, Any]:
@@ -91,8 +88,11 @@ def start(snapshot: Snapshot, named: str | None, given: Given) -> dict[str, Any]
     policy = policy_of(named, snapshot)
     manifest = _manifest(snapshot, policy, given)
     use_metrics(snapshot, policy)
-    pods = manifests(orjson.dumps(manifest), "the pod", policy, manifest["metadata"]["namespace"])
-    return {"manifest": manifest, "simulate": simulate(snapshot, policy, [pods]).document()}
+    planned = planned_in(orjson.dumps(manifest), "the pod", policy, None)
+    outcome = try_pods(snapshot, policy, [each for each in planned if not isinstance(each, BadInput)])
+    found = document_of(outcome, snapshot)
+    del found["triedOn"]  # the page says it already
+    return {"manifest": manifest, "try": found}
 
 
 def _manifest(snapshot: Snapshot, policy: Policy, given: Given) -> dict[str, Any]:
@@ -155,13 +155,13 @@ def audit(snapshot: Snapshot, named: str | None, given: Given) -> dict[str, Any]
         raise BadInput("wanted the name of a namespace")
     if snapshot.access and namespace != snapshot.namespace and (why := snapshot.missing.get("Pod")):
         raise BadInput(f"{why}: nothing is known of the pods of {bare(namespace)}")
-    return {"audit": audited(snapshot, policy_of(named, snapshot), namespace_of(namespace, False, snapshot))}
+    return {"audit": live(snapshot, (None, policy_of(named, snapshot)), namespace_of(namespace, False, snapshot))}
 
 
 def audits(snapshot: Snapshot, named: str | None) -> dict[str, dict[str, Any]]:
-    """The answer of `audit` for each namespace with GPU pods that the webhook has not decided on."""
+    """What opting in would change: the answer for each namespace with GPU pods that the webhook has not decided on."""
     found: dict[str, dict[str, Any]] = {}
-    for entry in audited(snapshot, policy_of(named, snapshot), None, everywhere=True):
+    for entry in live(snapshot, (None, policy_of(named, snapshot)), None, everywhere=True):
         found.setdefault(entry["namespace"], {"audit": []})["audit"].append(entry)
     return found
 

@@ -17,10 +17,7 @@ import typer
 
 from webhook.cli import options
 from webhook.cli.cluster.load import way_to_api
-from webhook.cli.cluster.measured import Measured
-from webhook.cli.cluster.snapshot import Snapshot
 from webhook.cli.doctor import READ
-from webhook.cli.pending import KINDS
 from webhook.cli.reading import policy_of, poll_gpus, snapshot_of, use_metrics
 from webhook.cli.terminal import out, say, write
 from webhook.cli.ui.live import Fixed, Live
@@ -29,6 +26,9 @@ from webhook.cli.ui.picture import Picture
 from webhook.errors import BadInput
 from webhook.policy.model import Policy
 from webhook.text import plural
+from webhook.whatif.answers import KINDS
+from webhook.whatif.cluster.measured import Measured
+from webhook.whatif.cluster.snapshot import Snapshot
 
 _MEASURED_FOR: Final = 30.0
 """Seconds for which GPU metrics are used before they are asked for again."""
@@ -43,7 +43,7 @@ def ui(
     namespace: options.Namespace = None,
     policy: options.Policy = None,
     metrics: options.Metrics = None,
-    cluster: options.Snapshot = None,
+    file: options.From = None,
     kubeconfig: options.Kubeconfig = None,
     context: options.Context = None,
 ) -> None:
@@ -56,10 +56,10 @@ def ui(
     kinds = (
         KINDS if html is None else tuple(dict.fromkeys((*KINDS, *READ)))
     )  # a page that is served reads the rest when asked
-    snapshot = snapshot_of(cluster, kubeconfig, context, kinds, namespace, needed=("Pod",))
+    snapshot = snapshot_of(file, kubeconfig, context, kinds, namespace, needed=("Pod",))
     snapshot.namespace = namespace or snapshot.namespace
-    making = Making(policy, metrics, live=cluster is None and html is None)
-    source = cluster.name if cluster else snapshot.access.base if snapshot.access else ""
+    making = Making(policy, metrics, live=file is None and html is None)
+    source = file.name if file else snapshot.access.base if snapshot.access else ""
     if html is not None:
         fixed = Fixed(picture := making(snapshot), source)
         write(html, page({**fixed.shown, **(more := picture.for_file())}))
@@ -74,7 +74,7 @@ def ui(
     gc.freeze()  # what was read at the start stays
     gc.enable()
     try:
-        if cluster is not None:
+        if file is not None:
             asyncio.run(_serve(Fixed(making(snapshot), source), port, browser))
         else:
             asyncio.run(_follow(snapshot, making, source, port, browser, kubeconfig, context))

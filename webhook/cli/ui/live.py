@@ -14,8 +14,7 @@ from typing import Any, Final
 
 import orjson
 
-from webhook.cli.cluster.load import FORBIDDEN, complete, read_more
-from webhook.cli.cluster.snapshot import NEEDED, Object, Snapshot, key_of
+from webhook.cli.cluster.load import FORBIDDEN, read_more
 from webhook.cli.ui.answers import QUESTIONS
 from webhook.cli.ui.picture import Picture
 from webhook.errors import GpuAdmissionError
@@ -26,6 +25,7 @@ from webhook.kube.kinds import KINDS
 from webhook.telemetry.logs import Logger
 from webhook.telemetry.metrics import Metrics
 from webhook.text import bare
+from webhook.whatif.cluster.snapshot import NEEDED, Object, Snapshot, complete, key_of
 
 Make = Callable[[Snapshot], Picture]
 _QUIET: Final = ("Lease",)

@@ -9,16 +9,11 @@ from urllib.parse import urlencode
 import orjson
 
 from webhook.cli.alike import alike
-from webhook.cli.cluster.devices import PodGpus
-from webhook.cli.cluster.measured import Figures, Gpu
-from webhook.cli.cluster.report import gpu_nodes, holders, named, report, report_of_pods, workload_name
-from webhook.cli.cluster.snapshot import Snapshot
-from webhook.cli.cluster.sums import PARTS, largest, parts, totals, without_others
-from webhook.cli.explain import explained
-from webhook.cli.pending import Answer, Row, answers, first_fix, pods_named, rows_of, words_of
+from webhook.cli.decided import decision_of
 from webhook.cli.reading import missing_right, together
 from webhook.cli.ui import answers as asked
 from webhook.cli.ui.decisions import decisions
+from webhook.cli.why import first_fix, words_of
 from webhook.errors import BadInput
 from webhook.framework.node_terms import REQUIRED_TERMS
 from webhook.kube.json_patch import Edit
@@ -27,6 +22,13 @@ from webhook.kube.record import ranked_nodes
 from webhook.nodes.gpu_metrics import GpuMetricsSettings
 from webhook.nodes.utilisation import Reading
 from webhook.policy.model import Policy
+from webhook.whatif.answers import Answer, Row, answers, rows_of, waits
+from webhook.whatif.cluster.devices import PodGpus
+from webhook.whatif.cluster.measured import Figures, Gpu
+from webhook.whatif.cluster.report import gpu_nodes, holders, named, report, report_of_pods, workload_name
+from webhook.whatif.cluster.snapshot import Snapshot
+from webhook.whatif.cluster.sums import PARTS, largest, parts, totals, without_others
+from webhook.whatif.names import Names
 
 NEEDS: Final = {"Node": "nodes", "Pod": "pods"}
 """Kinds without which it is not known how many GPUs there are, or how many are free."""
@@ -34,7 +36,7 @@ MAX_ABOUT: Final = 12_000_000
 """Bytes of what is said about waiting pods in a file. They grow with the waiting pods times the nodes."""
 MAX_ANSWERS: Final = 3_000_000
 """Bytes of the answers to questions in a file."""
-BY: Final = ("namespace", "owner", "class")
+BY: Final = ("namespace", "workload", "class")
 """By what the page says who has the GPUs."""
 
 
@@ -46,6 +48,7 @@ class Picture:
         self._snapshot, self._policy, self._named = snapshot, policy, named
         refused = [kind for kind in NEEDS if snapshot.access and kind in snapshot.missing]
         self._answers = {(each.namespace, each.name): each for each in answers(snapshot, policy, None)}
+        self._names = Names(snapshot)
         blind = "Node" in refused
         reports = report_of_pods(snapshot, policy) if blind else report(snapshot, policy, gpu_nodes(snapshot, policy))
         devices, row_of = PodGpus(snapshot, policy), snapshot.state.nodes.row_of
@@ -73,22 +76,21 @@ class Picture:
             "nodes": nodes,
             "waiting": [_row(row, devices) for row in rows_of(self._answers.values(), devices)],
             "holders": {by: holders(reports, by) for by in BY},
-            "decisions": decisions(snapshot, policy),
+            "decisions": decisions(snapshot),
         }
 
     def about(self, namespace: str, name: str) -> dict[str, Any]:
-        """Why a pod or workload waits, as `pending` says, and the decision on it, as `explain` says. For the name of a workload:
-        about its first pod, and what tells it from the others. Raises BadInput."""
+        """Why a pod or workload waits, and the decision on it, as `why` says. For the name of a workload: about its first pod,
+        and what tells it from the others. Raises BadInput."""
         answer = self._answers.get((namespace, name))
-        if answer is None:
-            pod = pods_named(self._snapshot, namespace, name)[0]
-            answer = self._answers.get((namespace, pod["metadata"]["name"]))
-        elif answer.pod is None:
-            return {"pending": answer.document(), "explain": None}
-        else:
-            pod = answer.pod
-        found, _ = explained(self._snapshot, self._policy, pod, answer.causes if answer else None)
-        return {"pending": answer and answer.document(), "explain": found | alike(self._snapshot, pod, name)}
+        if answer is not None and answer.pod is None:
+            return {"why": answer.document(), "decision": None}
+        pods = sorted(self._names.pods(namespace, name), key=lambda pod: not waits(pod))
+        if not pods:
+            raise self._names.unknown(namespace, name)
+        answer = self._answers.get((namespace, pods[0]["metadata"]["name"]))
+        decision = decision_of(self._snapshot, self._policy, pods[0]) | alike(pods[0], pods)
+        return {"why": answer and answer.document(), "decision": decision}
 
     def answer(self, question: str, given: Mapping[str, str], of: Snapshot | None = None) -> dict[str, Any]:
         """The answer to a question, see `ui.answers`. `of`: a newer snapshot to ask, which cannot be used afterwards. Raises
@@ -107,11 +109,10 @@ class Picture:
         about, lists, size = dict[str, Any](), dict[tuple[str, ...], int](), 0
         for namespace, name in dict.fromkeys([*heads, *decided]):
             found = self.about(namespace, name)
-            for cause in (found["pending"] or {}).get("causes", ()):
+            for cause in (found["why"] or {}).get("causes", ()):
                 if (names := tuple(cause["nodes"])) not in lists:
                     size += len(orjson.dumps(names))
                 cause["nodes"] = lists.setdefault(names, len(lists))
-            (found["explain"] or {}).pop("causes", None)  # those of `pending`
             if (size := size + len(orjson.dumps(found))) > MAX_ABOUT:
                 break
             about[f"{namespace}/{name}"] = found

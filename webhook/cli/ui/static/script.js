@@ -3,7 +3,7 @@ const PARTS = ["allocated", "promised", "free", "unusable", "unknown"]; // unkno
 const UNITS = { whole: "GPU", slice: "slice", share: "share" };
 const CLASSES = ["inference", "inference-critical", "service", "training", "development"];
 const HEALTH = { cordoned: "cordoned", notReady: "not ready", unhealthy: "unhealthy", offersNoGpus: "offers no GPUs", unknown: "health not known" };
-const BYS = ["namespace", "owner", "class"];
+const BYS = ["namespace", "workload", "class"];
 const MANY = 64, SHOWN = 60, MAX_LISTED = 200, MAX_PODS = 5000, RETRY = 2000, SILENCE = 45000;
 const DOWN = "gpu-admission ui does not answer: it has ended, has stopped, or is started anew at another address";
 // Marks that turn the direction of the text after them: only who wants to mislead writes them into a name.
@@ -131,11 +131,11 @@ async function follow() {
   }
 }
 // In a file the nodes of a cause are given by their place in a list: many pods have the same.
-const inFile = each => each?.pending ? { ...each, pending: { ...each.pending, causes: each.pending.causes.map(cause => ({ ...cause, nodes: embedded.lists[cause.nodes] })) } } : each;
+const inFile = each => each?.why ? { ...each, why: { ...each.why, causes: each.why.causes.map(cause => ({ ...cause, nodes: embedded.lists[cause.nodes] })) } } : each;
 async function look() {
   const wanted = choice.pod, of = podOf(wanted);
   if (!wanted || !state) return;
-  const none = { error: `this file has no more about it; gpu-admission ${waits(wanted) ? "pending" : "explain"} -n ${of.namespace} ${of.name} says it` };
+  const none = { error: `this file has no more about it; gpu-admission why -n ${of.namespace} ${of.name} says it` };
   const found = await told(async () => embedded ? inFile(embedded.about[wanted]) || none : ask(`/pod?${new URLSearchParams(of)}`));
   if (wanted !== choice.pod) return;
   details = kept(details, found);
@@ -257,7 +257,7 @@ function says(node, cell) {
   const why = node.health === "healthy" ? "it is sick, or not offered" : HEALTH[node.health];
   const what = { free: "free", unknown: "not known who has it, or whether it is free:", unusable: `unusable: ${why}`, promised: "promised to", held: "held by" }[cell.kind];
   const who = cell.pod ? ` ${key(cell.pod)}` : cell.kind === "held" || cell.kind === "promised" ? " a pod that is not known" : "";
-  const more = cell.pod ? `\n${cell.pod.owner}, ${cell.pod.class}` : "";
+  const more = cell.pod ? `\n${cell.pod.workload}, ${cell.pod.class}` : "";
   return `${what}${who}${more}\n${unit} ${cell.resource} on ${node.name}${!cell.quiet ? "" : cell.quiet < cell.count ? `, ${cell.quiet} of them idle now` : ", idle now"}`;
 }
 function describes(device) {
@@ -330,14 +330,14 @@ function rove(to) {
   to?.setAttribute("tabindex", "0");
   return to;
 }
-const holderOf = pod => ({ namespace: pod.namespace, owner: `${pod.namespace}/${pod.owner}`, class: pod.class })[choice.by];
+const holderOf = pod => ({ namespace: pod.namespace, workload: `${pod.namespace}/${pod.workload}`, class: pod.class })[choice.by];
 // What a search looks at, in the words that stand on the page.
 const hay = words => words.filter(Boolean).join("\n").toLowerCase();
-const ofPod = pod => [key(pod), `${pod.namespace}/${pod.owner}`, pod.class, ...Object.keys(pod.gpus)];
+const ofPod = pod => [key(pod), `${pod.namespace}/${pod.workload}`, pod.class, ...Object.keys(pod.gpus)];
 const ofNode = node => [node.name, node.pool, node.model, ...node.taints, HEALTH[node.health], ...Object.keys(node.parts)];
 const ofRow = row => [`${row.namespace}/${row.name}`, ...row.pods.map(name => `${row.namespace}/${name}`), row.why, row.text, row.fix, ...row.asks];
 function renderChoice() {
-  const answer = choice.pod && details?.pending, causes = answer ? answer.causes : [], ranked = (choice.pod && details?.explain?.nodes) || [];
+  const answer = choice.pod && details?.why, causes = answer ? answer.causes : [], ranked = (choice.pod && details?.decision?.nodes) || [];
   const out = new Map();
   for (const cause of causes) for (const name of cause.nodes) if (!out.has(name)) out.set(name, cause);
   const place = new Map(ranked.map((node, at) => [node.name, at + 1])), q = choice.q.toLowerCase();
@@ -405,7 +405,7 @@ const causeOf = cause => make("div", { class: `cause${cause.elsewhere ? " elsewh
   make("div", { class: "fix" }, `${cause.enough ? "Enough alone: " : ""}${cause.fix} `, ...runnable(cause.fix).map(each => copied(each))));
 // The GPUs of the chosen pod, as the map shows them.
 function holds() {
-  for (const node of state.nodes) for (const pod of node.pods) if (key(pod) === choice.pod) return make("p", { class: "on" }, "On ", make("b", {}, node.name), `: ${Object.entries(pod.gpus).map(([resource, count]) => `${gpus(count)} ${resource}`).join(", ")}, ${pod.class}, ${pod.owner}`);
+  for (const node of state.nodes) for (const pod of node.pods) if (key(pod) === choice.pod) return make("p", { class: "on" }, "On ", make("b", {}, node.name), `: ${Object.entries(pod.gpus).map(([resource, count]) => `${gpus(count)} ${resource}`).join(", ")}, ${pod.class}, ${pod.workload}`);
   return null;
 }
 // Of a workload: where its pods are, and what tells them apart.
@@ -418,9 +418,9 @@ function several({ text, groups }, namespace) {
 function about() {
   if (!details) return make("div", { class: "detail" }, "…");
   if (details.error) return make("div", { class: "detail" }, holds(), make("p", {}, details.error));
-  const answer = details.pending, explained = details.explain, { namespace, name } = podOf(choice.pod), of = `-n ${shell(namespace)} ${shell(name)}`;
-  const commands = explained ? [...(answer ? [`gpu-admission pending ${of}`] : []), `gpu-admission explain ${of}`, `kubectl describe pod -n ${shell(namespace)} ${shell(explained.name)}`] : [`kubectl describe ${of.replace(/ ([^ /]+)\//, " $1 ")}`];
-  return make("div", { class: "detail" }, ...(explained?.workload ? several(explained.workload, namespace) : [holds()]), ...(answer?.causes || []).map(causeOf), ...(answer?.notes || []).map(note => make("p", { class: "note" }, note)),
+  const answer = details.why, explained = details.decision, { namespace, name } = podOf(choice.pod), of = `-n ${shell(namespace)} ${shell(name)}`;
+  const commands = explained ? [`gpu-admission why ${of}`, `kubectl describe pod -n ${shell(namespace)} ${shell(explained.name)}`] : [`kubectl describe ${of.replace(/ ([^ /]+)\//, " $1 ")}`];
+  return make("div", { class: "detail" }, ...(explained?.replicas ? several(explained.replicas, namespace) : [holds()]), ...(answer?.causes || []).map(causeOf), ...(answer?.notes || []).map(note => make("p", { class: "note" }, note)),
     answer?.schedulerSays ? make("p", { class: "says" }, `The scheduler says: ${answer.schedulerSays}`) : null,
     ...(explained ? decision(explained) : []), ...commands.map(command));
 }
@@ -484,26 +484,25 @@ function renderHolders() {
 }
 function renderDecisions() {
   const open = new Set([...document.querySelectorAll(".decision[open]")].map(each => each.dataset.of)), q = choice.q.toLowerCase();
-  const shown = state.decisions.filter(each => !q || hay([key(each), `${each.namespace}/${each.owner}`, each.class, each.text, each.boundTo, ...(each.nodes || []).map(node => node.name)]).includes(q));
+  const shown = state.decisions.filter(each => !q || hay([key(each), `${each.namespace}/${each.workload}`, each.class, each.text, each.boundTo, ...(each.nodes || []).map(node => node.name)]).includes(q));
   put($("decisions"), ...shown.map(each => {
     const of = `${key(each)} ${each.at}`, where = each.nodes?.length ? ` → ${each.nodes[0].name}` : "";
     const result = { refused: "refused", wouldBeRefused: "would be refused" }[each.result];
     const head = make("summary", { "data-focus": `decision ${of}` }, result ? make("b", { class: "refused" }, `${result} `) : null, key(each), where, make("span", {}, ` ${[each.class, each.at ? when(each.at) : ""].filter(Boolean).join(", ")}`));
-    const lines = (each.diff || []).map(text => make("span", { class: { "+": "add", "-": "cut" }[text[0]] }, `${text}\n`));
-    const body = result ? [make("p", { class: "note" }, each.text)] : [lines.length ? make("pre", { class: "diff", "aria-label": "What was added" }, ...lines) : null, ...decision(each)];
+    const body = result ? [make("p", { class: "note" }, each.text)] : [...decision(each)];
     return make("details", { class: "decision", "data-of": of, open: open.has(of) }, head, make("div", { class: "detail" }, ...body));
   }), shown.length ? null : make("p", { class: "empty" }, state.decisions.length ? `None with “${choice.q}”.` : "None is known: no pod has a decision, and no Event tells of a refusal."));
 }
 
 // ---- questions: the answers of other commands, as the server or the file gives them
 const ASKED = {
-  drain: { text: "Which node can I drain?", command: () => "balance -A --suggest", draw: found => drainable(found.balance) },
-  idle: { text: "Which GPUs are idle, whose, since when?", command: () => "nodes --by namespace", draw: idle },
-  start: { text: "Would a pod start, and what would let it?", fields: startFields, command: () => "simulate -f pod.yaml", draw: starts },
-  pod: { text: "Why is a pod on its node?", fields: podFields, command: given => `explain -n ${shell(given.namespace)} ${shell(given.name)}`, draw: about },
+  drain: { text: "Which node can I drain?", command: () => "drain", draw: found => drainable(found.drain) },
+  idle: { text: "Which GPUs are idle, whose, since when?", command: () => "top namespaces", draw: idle },
+  start: { text: "Would a pod start, and what would let it?", fields: startFields, command: () => "try -f pod.yaml", draw: starts },
+  pod: { text: "Why is a pod on its node?", fields: podFields, command: given => `why -n ${shell(given.namespace)} ${shell(given.name)}`, draw: about },
   preempt: { text: "Who may preempt whom?", command: () => "doctor", draw: found => make("ul", { class: "checks" }, ...found.doctor.map(check)) },
   health: { text: "Is the webhook healthy?", command: () => "doctor", draw: found => checks(found) },
-  audit: { text: "What would opting in change?", fields: auditFields, command: given => `audit -n ${shell(given.namespace)}`, draw: audited },
+  audit: { text: "What would opting in change?", fields: auditFields, command: given => `policy diff -n ${shell(given.namespace)}`, draw: audited },
 };
 const given = () => Object.fromEntries(new URLSearchParams(choice.ask));
 const known = question => Object.hasOwn(ASKED, question) ? ASKED[question] : null;
@@ -575,9 +574,9 @@ const sentence = text => text && make("p", { class: "note" }, `${text[0].toUpper
 function drainable({ drainable, cordoned, suggestions }) {
   const drain = node => copied(`kubectl drain ${node} --ignore-daemonsets`, "Copy kubectl drain");
   const moves = each => make("ul", { class: "moves" }, ...each.moves.map(move => make("li", {}, `${move.pod} → ${move.to}`)));
-  return [make("h3", {}, "No pod has a GPU there: nothing has to move. Fewest whole GPUs first"), ...list(drainable.map(each => [make("b", { "data-whole": each.node }, each.node), ` (${each.of}) `, drain(each.node)]), "No node is free as a whole."),
+  return [make("h3", {}, "No pod has a GPU there: nothing has to move. Fewest whole GPUs first"), ...list(drainable.map(each => [make("b", { "data-whole": each.node }, each.node), ` (${each.gpus}) `, drain(each.node)]), "No node is free as a whole."),
     cordoned.length ? make("p", { class: "note" }, `Cordoned already, and no pod has a GPU there: ${cordoned.join(", ")}.`) : null,
-    make("h3", {}, "Free as a whole after a few pods have moved"), ...list(suggestions.map(each => [make("b", { "data-suggested": each.node }, each.node), ` (${each.of}) after ${plural(each.moves.length, "pod")} `, drain(each.node), moves(each)]), "No other node can be freed by moving a few pods of workloads."),
+    make("h3", {}, "Free as a whole after a few pods have moved"), ...list(suggestions.map(each => [make("b", { "data-suggested": each.node }, each.node), ` (${each.gpus}) after ${plural(each.moves.length, "pod")} `, drain(each.node), moves(each)]), "No other node can be freed by moving a few pods of workloads."),
     make("p", { class: "note" }, "A pod moves when it is deleted: its controller makes another, and the webhook chooses its node. Each of these counts on those before it.")];
 }
 const rowsOf = (titles, lines) => make("table", { class: "ranking said" }, make("thead", {}, make("tr", {}, ...titles.map(title => make("th", { scope: "col" }, title)))), make("tbody", {}, ...lines.slice(0, MAX_LISTED).map(line => make("tr", {}, ...line.map(cell => make("td", {}, cell))))));
@@ -589,7 +588,7 @@ function idleFor(counts) {
 const unnamed = pod => pod.measured === undefined; // metrics do not say which GPUs it has
 function holdersOn(node) {
   const idle = new Map();
-  for (const pod of node.pods) { const of = `${pod.namespace}/${pod.owner}`; idle.set(of, (idle.get(of) || 0) + (pod.idle || 0)); }
+  for (const pod of node.pods) { const of = `${pod.namespace}/${pod.workload}`; idle.set(of, (idle.get(of) || 0) + (pod.idle || 0)); }
   return [...idle].map(([of, count]) => count ? `${of} (${count} idle)` : of).join(", ");
 }
 function idle(found) {
@@ -599,13 +598,13 @@ function idle(found) {
     ...(here.length ? [make("h3", {}, "Where"), rowsOf(["Node", "Idle, and a pod has it", "Idle GPUs, free ones too", "Who has GPUs there"], here), left(here)] : [])];
 }
 function starts(found) {
-  const [workload] = found.simulate.workloads, side = workload.with, on = Object.keys(side.bound)[0];
+  const [workload] = found.try.items, on = Object.keys(workload.bound)[0], refused = workload.outcome === "refused";
   const node = state.nodes.find(each => each.name === on), shared = node?.sharing ? `, each GPU shared by ${node.sharing}` : "";
-  const head = workload.starts ? `It would start, on ${on}${node?.model ? ` (${node.model}${shared})` : ""}.` : side.refused ? "It would be refused." : "It would wait.";
-  return [make("p", { class: `verdict ${workload.starts ? node?.sharing ? "warn" : "ok" : "broken"}` }, head), workload.starts && node?.sharing ? make("p", { class: "cause" }, "These are shares of GPUs, not whole ones: choose a model for whole GPUs.") : null, workload.message ? make("p", { class: "cause" }, workload.message) : null, ...workload.notes.map(note => make("p", { class: "note" }, note)), ...side.causes.map(causeOf),
-    make("p", { class: "note" }, `Pods that wait already go first. Without the webhook ${workload.without.waiting ? `it would wait: ${[...new Set(workload.without.causes.map(each => words(each.cause)))].join(", ") || "see above"}` : `it would start, on ${Object.keys(workload.without.bound)[0]}`}.`),
+  const head = workload.good ? `It would start, on ${on}${node?.model ? ` (${node.model}${shared})` : ""}.` : refused ? "It would be refused." : "It would wait.";
+  return [make("p", { class: `verdict ${workload.good ? node?.sharing ? "warn" : "ok" : "broken"}` }, head), workload.good && node?.sharing ? make("p", { class: "cause" }, "These are shares of GPUs, not whole ones: choose a model for whole GPUs.") : null, workload.message ? make("p", { class: "cause" }, workload.message) : null, ...workload.notes.map(note => make("p", { class: "note" }, note)), ...workload.causes.map(causeOf),
+    make("p", { class: "note" }, "Pods that wait already go first."),
     make("details", {}, make("summary", {}, "The pod that was tried: pod.yaml ", copied(JSON.stringify(found.manifest, null, 1))), make("pre", { class: "diff" }, JSON.stringify(found.manifest, null, 1))),
-    side.causes.some(each => ["gpusTaken", "gpusFragmented"].includes(each.cause)) ? make("p", { class: "note" }, "Nodes that a few moves would free as a whole: ", make("button", { type: "button", on: { click: () => choose({ ask: address("drain") }) } }, ASKED.drain.text)) : null];
+    workload.causes.some(each => ["gpusTaken", "gpusFragmented"].includes(each.cause)) ? make("p", { class: "note" }, "Nodes that a few moves would free as a whole: ", make("button", { type: "button", on: { click: () => choose({ ask: address("drain") }) } }, ASKED.drain.text)) : null];
 }
 const STATES = ["broken", "warn", "unknown", "ok"];
 function checks({ doctor, summary }) {
@@ -614,14 +613,14 @@ function checks({ doctor, summary }) {
 }
 const check = each => make("li", { class: "check", "data-check": each.check, "data-state": each.state }, make("b", { class: `state ${each.state}` }, each.state),
   make("div", {}, make("b", {}, words(each.check)), `: ${each.text}`, each.next ? make("div", { class: "fix" }, `${each.next} `, ...runnable(each.next).map(text => copied(text))) : null));
-const OUTCOMES = { refused: "broken", notRead: "broken", warned: "warn", changed: "ok", unchanged: "ok" };
+const CHANGES = { refused: "broken", found: "warn", changed: "ok", same: "ok" };
 function audited({ audit }, { namespace }) {
   if (!audit.length) return make("p", { class: "verdict ok" }, `Nothing for pods that exist: ${namespace} has no GPU pod without a decision.`);
-  const counts = Object.keys(OUTCOMES).map(of => [audit.filter(each => each.outcome === of).reduce((all, each) => all + each.pods, 0), of]).filter(([count]) => count);
+  const counts = Object.keys(CHANGES).map(of => [audit.filter(each => each.change === of).reduce((all, each) => all + each.pods, 0), of]).filter(([count]) => count);
   const texts = each => [...("starts" in each ? [each.starts ? "it waits now, and would start" : "it waits now, and still would"] : []), ...each.findings.map(one => `${one.text} [${one.unit}]`), ...each.changes];
   return [make("p", { class: "verdict" }, `If they were created now: ${counts.map(([count, of]) => `${plural(count, "pod")} ${words(of)}`).join(", ")}. Pods that run stay as they are.`),
-    make("ul", { class: "checks" }, ...audit.slice(0, MAX_LISTED).map(each => make("li", { class: "check", "data-of": each.of, "data-outcome": each.outcome }, make("b", { class: `state ${OUTCOMES[each.outcome]}` }, words(each.outcome)),
-      make("div", {}, make("b", {}, each.of), each.pods > 1 ? ` × ${each.pods}` : "", ...texts(each).map(text => make("div", { class: "note" }, text)))))), left(audit)];
+    make("ul", { class: "checks" }, ...audit.slice(0, MAX_LISTED).map(each => make("li", { class: "check", "data-of": each.workload, "data-outcome": each.change }, make("b", { class: `state ${CHANGES[each.change]}` }, words(each.change)),
+      make("div", {}, make("b", {}, each.workload), each.pods > 1 ? ` × ${each.pods}` : "", ...texts(each).map(text => make("div", { class: "note" }, text)))))), left(audit)];
 }
 
 // ---- pointer and keyboard
@@ -648,7 +647,7 @@ function move(event) {
   const next = to();
   if (next) rove(next).focus();
 }
-const chooseCell = pod => choose({ by: "owner", holder: `${pod.namespace}/${pod.owner}`, pod: key(pod) });
+const chooseCell = pod => choose({ by: "workload", holder: `${pod.namespace}/${pod.workload}`, pod: key(pod) });
 const beside = (row, at) => row && (steps(row)[at] || steps(row).at(-1));
 document.addEventListener("pointerover", tip);
 document.addEventListener("focusin", tip);

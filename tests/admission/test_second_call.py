@@ -1,0 +1,387 @@
+"""Another webhook changes the pod after us, and the API server calls us again: what the first call wrote is decided anew.
+
+The pods are as the real webhooks leave them: JobSet pkg/webhooks/pod_webhook.go, LeaderWorkerSet pkg/webhooks/pod_webhook.go,
+Kueue pkg/controller/jobs/pod/pod_webhook.go; a sidecar as Istio injects it.
+Covers admission.earlier.
+"""
+
+import copy
+import json
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+
+from tests.builders import GPU
+from tests.controlplane.nodes import node
+from tests.controlplane.objects import PREFERRED, REQUIRED
+from tests.served import NOW, PROFILES, Server, after, plain_pod
+from tests.state.objects import facts, state
+from tests.strategies import ZONE
+from tests.tables import table
+from webhook.kube.pod import DECISION, PROFILE_LABEL, Pod
+
+HOST, RACK = "kubernetes.io/hostname", "topology.kubernetes.io/rack"
+SPREAD = "topologySpreadConstraints"
+Hook = Callable[[Pod], None]
+"""What another webhook does to a pod."""
+
+
+def racks(gpus: int = 8, **taken: int) -> Server:
+    """Racks r1 with a1 and a2, r2 with b1 and b2."""
+    made = state([node(n, gpus, zone="z" + n[1], labels={RACK: f"r{n[0]}"}) for n in ("a1", "a2", "b1", "b2")], now=NOW)
+    for name, value in (("gpu-inference", 3), ("gpu-service", 2), ("gpu-training", 2), ("gpu-development", 1)):
+        made.priority_classes.seen({"metadata": {"name": name}, "value": value})
+    made.priority_classes.seen({"metadata": {"name": "everyday"}, "value": 7, "globalDefault": True})
+    for profile in PROFILES:
+        made.namespaces.seen({"metadata": {"name": profile, "labels": {PROFILE_LABEL: profile}}})
+    return Server(made)
+
+
+class Twice:
+    """A pod after the first call, and after the second one; in between `hook` changed it."""
+
+    def __init__(self, before: Pod, hook: Hook, namespace: str = "default", server: Server | None = None) -> None:
+        self.server = server or racks()
+        self.first = after(self.server.mutate(before, namespace=namespace), before)
+        changed = copy.deepcopy(self.first)
+        hook(changed)
+        self.changed = copy.deepcopy(changed)
+        response = self.server.mutate(changed, namespace=namespace, uid="u-2")
+        self.second = after(response, changed)
+        third = self.server.mutate(self.second, namespace=namespace, uid="u-3")
+        assert after(third, self.second) == self.second, "three times is twice"
+
+    @property
+    def nodes(self) -> list[str]:
+        """The nodes that it prefers now, by name."""
+        terms = affinity(self.second).get("nodeAffinity", {}).get(PREFERRED, [])
+        return [name for term in terms if (name := named(term["preference"]))]
+
+    @property
+    def record(self) -> dict[str, Any]:
+        found: dict[str, Any] = json.loads(self.second["metadata"]["annotations"][DECISION])
+        return found
+
+
+def named(term: dict[str, Any]) -> str:
+    fields = [*term.get("matchFields", ()), *term.get("matchExpressions", ())]
+    return next((each["values"][0] for each in fields if each["key"] in ("metadata.name", HOST)), "")
+
+
+def affinity(found: Pod) -> dict[str, Any]:
+    return found["spec"].get("affinity") or {}
+
+
+def labelled(**labels: str) -> Hook:
+    return lambda found: found["metadata"]["labels"].update(labels)
+
+
+# --- what they do -----------------------------------------------------------------------------------------------------
+
+
+def sidecar(found: Pod) -> None:
+    """As Istio: labels that nobody here reads, an annotation, a container without GPUs and volumes."""
+    found["metadata"]["labels"] |= {"security.istio.io/tlsMode": "istio", "service.istio.io/canonical-name": "web"}
+    found["metadata"]["annotations"]["sidecar.istio.io/status"] = "{}"
+    resources = {"requests": {"cpu": "100m", "memory": "128Mi"}}
+    found["spec"].setdefault("initContainers", []).insert(
+        0, {"name": "istio-proxy", "image": "i", "restartPolicy": "Always", "resources": resources}
+    )
+    found["spec"].setdefault("volumes", []).append({"name": "istio-envoy", "emptyDir": {}})
+
+
+def jobset_leader(found: Pod) -> None:
+    """Exclusive placement, completion index 0: setExclusiveAffinities."""
+    job = {"key": "jobset.sigs.k8s.io/job-key", "values": ["k"]}
+    near = {"labelSelector": {"matchExpressions": [{**job, "operator": "In"}]}, "topologyKey": RACK}
+    far = {"labelSelector": {"matchExpressions": [{**job, "operator": "NotIn"}]}, "topologyKey": RACK}
+    found["metadata"]["labels"]["jobset.sigs.k8s.io/priority"] = str(found["spec"].get("priority"))
+    of = found["spec"].setdefault("affinity", {})
+    of.setdefault("podAffinity", {}).setdefault(REQUIRED, []).append(near)
+    of.setdefault("podAntiAffinity", {}).setdefault(REQUIRED, []).append(far)
+
+
+def jobset_follower(rack: str) -> Hook:
+    """The others of a Job follow their leader: setNodeSelector."""
+
+    def hook(found: Pod) -> None:
+        found["spec"].setdefault("nodeSelector", {})[RACK] = rack
+
+    return hook
+
+
+def kueue(found: Pod) -> None:
+    """A namespace with a default queue: the pod gets its label, is managed and gated."""
+    found["metadata"]["labels"] |= {"kueue.x-k8s.io/queue-name": "default", "kueue.x-k8s.io/managed": "true"}
+    gates = [{"name": "kueue.x-k8s.io/admission"}, {"name": "kueue.x-k8s.io/topology"}]
+    found["spec"].setdefault("schedulingGates", []).extend(gates)
+
+
+def lws_leader(found: Pod) -> None:
+    found["metadata"]["labels"] |= {
+        "leaderworkerset.sigs.k8s.io/group-index": "0",
+        "leaderworkerset.sigs.k8s.io/group-key": "689ad",
+    }
+    found["spec"]["subdomain"] = "llama-0"
+
+
+def own_affinity(found: Pod) -> None:
+    """A policy of Kyverno that writes the affinity as a whole."""
+    term = {"matchExpressions": [{"key": RACK, "operator": "In", "values": ["rb"]}]}
+    found["spec"]["affinity"] = {"nodeAffinity": {REQUIRED: {"nodeSelectorTerms": [term]}}}
+
+
+def jobset_pod(**tweaks: Any) -> Pod:
+    labels = {"jobset.sigs.k8s.io/jobset-uid": "j", "jobset.sigs.k8s.io/job-key": "k"}
+    return plain_pod(**{"labels": labels, "owned_by": "Job", "priority": 7, **tweaks})
+
+
+def lws_pod(gpus: int = 8) -> Pod:
+    """The leader of a group of two, as the StatefulSet makes it."""
+    labels = {"leaderworkerset.sigs.k8s.io/name": "llama", "controller-revision-hash": "llama-1"}
+    annotations = {"leaderworkerset.sigs.k8s.io/size": "2"}
+    return plain_pod(name="llama-0", gpus=gpus, labels=labels, annotations=annotations, owned_by="StatefulSet")
+
+
+def forbids(*racks: str) -> Hook:
+    def hook(found: Pod) -> None:
+        term = {"matchExpressions": [{"key": RACK, "operator": "NotIn", "values": [*racks]}]}
+        of = found["spec"].setdefault("affinity", {}).setdefault("nodeAffinity", {})
+        of[REQUIRED] = {"nodeSelectorTerms": [term]}
+
+    return hook
+
+
+def nothing(found: Pod) -> None:
+    """It did something and took it back."""
+
+
+@table(
+    ("before", "hook"),
+    {
+        "nothing that is read": (plain_pod(), sidecar),
+        "the priority label of any pod of a JobSet": (jobset_pod(), labelled(**{"jobset.sigs.k8s.io/priority": "2"})),
+        "nothing at all": (jobset_pod(), nothing),
+    },
+)
+@pytest.mark.parametrize("namespace", ["default", "pinned"])
+def test_what_is_not_read_changes_nothing(before: Pod, hook: Hook, namespace: str) -> None:
+    found = Twice(before, hook, namespace)
+    for one in (found.changed, found.second):  # a new container without a GPU gets its variable
+        one["metadata"]["annotations"].pop(DECISION)
+        one["spec"].pop("initContainers", None)
+    assert found.second == found.changed
+    assert len(list(found.server.state.ledger.holders())) == 1
+
+
+@table(
+    ("before", "hook", "nodes"),
+    {
+        "a follower of a JobSet goes where its leader is": (jobset_pod(), jobset_follower("rb"), {"b1", "b2"}),
+        "a required affinity that another hook adds": (plain_pod(), forbids("ra"), {"b1", "b2"}),
+        "an affinity that another hook writes as a whole": (plain_pod(), own_affinity, {"b1", "b2"}),
+        "the leader of a JobSet: others say what it is near": (jobset_pod(), jobset_leader, set()),
+        "a queue": (jobset_pod(), kueue, set()),
+        "another scheduler": (plain_pod(), lambda found: found["spec"].update(schedulerName="kai-scheduler"), set()),
+    },
+)
+@pytest.mark.parametrize("namespace", ["default", "pinned"])
+def test_nodes_are_chosen_anew(before: Pod, hook: Hook, nodes: set[str], namespace: str) -> None:
+    found = Twice(before, hook, namespace)
+    if namespace == "default":
+        assert set(found.nodes) == nodes
+    else:
+        terms = affinity(found.second).get("nodeAffinity", {}).get(REQUIRED, {}).get("nodeSelectorTerms", [])
+        assert {name for term in terms if (name := named({**term, "matchExpressions": []}))} == set(sorted(nodes)[:1])
+    assert {entry[0] for entry in found.record.get("nodes", ())} == nodes
+
+
+@table(
+    ("before", "hook"),
+    {
+        "the leader of a JobSet": (jobset_pod(), jobset_leader),
+        "a queue": (jobset_pod(), kueue),
+        "a queue, for a replica": (plain_pod(), kueue),
+        "pod affinity, for a replica": (plain_pod(), jobset_leader),
+    },
+)
+@pytest.mark.parametrize("namespace", ["default", "pinned", "apart", "pools"])
+def test_nothing_is_left_of_what_no_longer_holds(before: Pod, hook: Hook, namespace: str) -> None:
+    """As for a pod that had come so."""
+    found, at_once = Twice(before, hook, namespace), copy.deepcopy(before)
+    at_once["metadata"].setdefault("annotations", {})
+    hook(at_once)
+    once = after(racks().mutate(at_once, namespace=namespace), at_once)
+    left = {kind: what for kind, what in affinity(found.second).items() if what}
+    assert left == {kind: what for kind, what in affinity(once).items() if what}
+    assert found.second["spec"].get(SPREAD) == once["spec"].get(SPREAD)
+
+
+def test_a_leader_of_a_leaderworkerset_is_one_of_a_gang() -> None:
+    found = Twice(lws_pod(), lws_leader)
+    assert [each["topologyKey"] for each in found.first["spec"][SPREAD]] == [HOST, ZONE]
+    assert found.second["spec"].get(SPREAD) is None
+    assert found.record["units"]["topologySpread"] == ["gang"]
+    assert len({name[0] for name in found.nodes[:2]}) == 1, "one rack has room for the group"
+
+
+def test_a_leader_of_a_leaderworkerset_goes_where_its_group_has_room() -> None:
+    """The node with most room is in a rack that has none for its worker."""
+    server = racks()
+    server.state.node_seen(node("a2", 4, labels={RACK: "ra"}))
+    server.state.node_seen(node("b3", 8, labels={RACK: "rb"}))
+    found = Twice(lws_pod(), lws_leader, server=server)
+    assert found.nodes[0].startswith("b")
+
+
+@table(
+    ("hook", "left"),
+    {
+        "a queue": (
+            kueue,
+            {"priorityClassName": "everyday", "priority": 7, "preemptionPolicy": "PreemptLowerPriority"},
+        ),
+        "KAI": (
+            lambda found: found["spec"].update(schedulerName="kai-scheduler"),
+            {"priorityClassName": "everyday", "priority": 7, "preemptionPolicy": "PreemptLowerPriority"},
+        ),
+        "a class that a label asks for": (
+            labelled(**{"workload-type": "development"}),
+            {"priorityClassName": "gpu-development", "priority": 10, "preemptionPolicy": "PreemptLowerPriority"},
+        ),
+        "what is not read": (
+            sidecar,
+            {"priorityClassName": "gpu-training", "priority": 20, "preemptionPolicy": "PreemptLowerPriority"},
+        ),
+    },
+)
+def test_a_priority_class_that_we_gave_is_decided_anew(hook: Hook, left: dict[str, Any]) -> None:
+    """A guess made it gpu-training, in place of the globalDefault."""
+    default = {"priorityClassName": "everyday", "priority": 7, "preemptionPolicy": "PreemptLowerPriority"}
+    found = Twice(jobset_pod(**default), hook, server=no_default_loss())
+    assert found.first["spec"]["priorityClassName"] == "gpu-training"
+    assert {key: found.second["spec"].get(key) for key in left} == left
+
+
+def no_default_loss() -> Server:
+    """Classes above the globalDefault, so that a guess may give them."""
+    server = racks()
+    for name, value in (("gpu-training", 20), ("gpu-development", 10)):
+        server.state.priority_classes.seen({"metadata": {"name": name}, "value": value})
+    return server
+
+
+def test_a_container_that_gets_a_gpu_after_us_may_use_it() -> None:
+    """The container's own env outweighs what the device plugin sets."""
+
+    def hook(found: Pod) -> None:
+        found["spec"]["containers"][1]["resources"] = {"limits": {GPU: "1"}, "requests": {GPU: "1"}}
+
+    before = plain_pod(containers=[plain_pod()["spec"]["containers"][0], {"name": "side", "image": "i"}])
+    found = Twice(before, hook)
+    assert found.first["spec"]["containers"][1]["env"] == [{"name": "NVIDIA_VISIBLE_DEVICES", "value": "void"}]
+    assert not found.second["spec"]["containers"][1].get("env")
+
+
+def test_a_pod_that_stays_on_its_node_is_reserved_once() -> None:
+    """The selector that is added leaves the node that was chosen, which is full with what is reserved there."""
+    server = racks()
+    before = jobset_pod(gpus=8)
+    free = facts(server.state)["free"]
+    found = Twice(before, jobset_follower("ra"), server=server)
+    assert found.nodes[0] == named(affinity(found.first)["nodeAffinity"][PREFERRED][0]["preference"]) == "a1"
+    taken = [name for name, now in facts(server.state)["free"].items() if now != free[name]]
+    assert taken == ["a1"]
+    assert len(list(server.state.ledger.holders())) == 1
+
+
+def test_terms_that_another_hook_adds_stay() -> None:
+    term = {"weight": 50, "preference": {"matchExpressions": [{"key": "disk", "operator": "Exists"}]}}
+
+    def hook(found: Pod) -> None:
+        kueue(found)
+        affinity(found)["nodeAffinity"][PREFERRED].append(term)
+
+    assert affinity(Twice(jobset_pod(), hook).second)["nodeAffinity"][PREFERRED] == [term]
+
+
+# --- and others -------------------------------------------------------------------------------------------------------
+
+SPOT = {"weight": 50, "preference": {"matchExpressions": [{"key": RACK, "operator": "In", "values": ["rb"]}]}}
+"""What a policy of Kyverno or Gatekeeper may prefer."""
+
+
+def set_resources(**requests: str) -> Hook:
+    """As the VerticalPodAutoscaler."""
+
+    def hook(found: Pod) -> None:
+        found["metadata"]["annotations"]["vpaUpdates"] = "container 0: cpu request, memory request"
+        found["spec"]["containers"][0]["resources"].setdefault("requests", {}).update(requests)
+
+    return hook
+
+
+def prefers_spot(found: Pod) -> None:
+    affinity(found)["nodeAffinity"][PREFERRED].append(SPOT)
+
+
+def reorders(found: Pod) -> None:
+    for kind in ("tolerations", SPREAD):
+        found["spec"].get(kind, []).reverse()
+    affinity(found)["nodeAffinity"][PREFERRED].reverse()
+
+
+def gated(found: Pod) -> None:
+    """As the Multiarch Tuning Operator: it adds affinity later, and takes its gate away."""
+    found["spec"]["schedulingGates"] = [{"name": "multiarch.openshift.io/scheduling-gate"}]
+
+
+def forgets(*annotations: str) -> Hook:
+    def hook(found: Pod) -> None:
+        for name in annotations:
+            del found["metadata"]["annotations"][name]
+
+    return hook
+
+
+def lacks_tolerations(found: Pod) -> None:
+    """It writes the list as a whole."""
+    found["spec"]["tolerations"] = [{"key": "team", "operator": "Exists"}]
+
+
+@table(
+    ("hook", "nodes"),
+    {
+        "more CPU, of which there is enough": (set_resources(cpu="4", memory="8Gi"), ["a1"]),
+        "another order of the same": (reorders, ["a1"]),
+        "a preference of somebody else": (prefers_spot, ["b1"]),
+        "a gate": (gated, []),
+        "no record any more: what we wrote counts as the author's": (forgets(DECISION), ["a1"]),
+    },
+)
+def test_where_a_packed_pod_goes_after_others(hook: Hook, nodes: list[str]) -> None:
+    assert Twice(jobset_pod(), hook).record.get("nodes", [[]])[0][:1] == nodes
+
+
+def test_what_another_hook_takes_away_is_given_again() -> None:
+    found = Twice(plain_pod(), lacks_tolerations)
+    keys = [each["key"] for each in found.second["spec"]["tolerations"]]
+    assert keys == ["team", GPU]
+    assert found.nodes[0] == named(affinity(found.first)["nodeAffinity"][PREFERRED][0]["preference"])
+
+
+def test_a_class_that_another_hook_asks_for_is_packed() -> None:
+    found = Twice(plain_pod(), labelled(**{"workload-type": "training"}))
+    assert len(found.first["spec"][SPREAD]) == 2
+    (left,) = found.second["spec"][SPREAD]
+    assert left["labelSelector"] == {"matchLabels": {"gpu-admission.io/selects": "nothing"}}
+    assert found.record["strategy"] == "pack"
+
+
+def test_a_class_that_another_hook_asks_for_is_spread() -> None:
+    found = Twice(
+        plain_pod(labels={"workload-type": "training", "pod-template-hash": "5f6d"}),
+        labelled(**{"workload-type": "inference"}),
+    )
+    assert [each["topologyKey"] for each in found.second["spec"][SPREAD]] == [HOST, ZONE]

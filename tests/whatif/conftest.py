@@ -1,0 +1,3 @@
+"""Fixtures of the tests of the commands."""
+
+from tests.cli.conftest import file  # noqa: F401  a fixture

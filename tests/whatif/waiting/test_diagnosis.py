@@ -1,0 +1,232 @@
+"""The causes of waiting that tests/e2e/test_pending.py does not make on a real scheduler.
+
+Covers whatif.waiting.claims, whatif.waiting.nodes, whatif.waiting.peers,
+whatif.waiting.prerequisites, whatif.waiting.resources, whatif.waiting.situation, whatif.waiting.taints, whatif.waiting.unoffered,
+whatif.waiting.volumes, whatif.waiting.workloads.
+"""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from tests.cli.objects import CLUSTER, Json, document, placed, snapshot, unschedulable, write
+from tests.controlplane.nodes import node
+from tests.controlplane.objects import REQUIRED, pod, required
+from tests.whatif.waiting.waits import DEVICE_CLASS, answer, claiming, held, mounting, obj, waiting
+from webhook.whatif.answers import answers
+from webhook.whatif.offline import load_policy
+from webhook.whatif.waiting.causes import Cause, ordered
+
+GROUP = {"schedulingGroup": {"podGroupName": "ring"}}
+GANG = {"spec": {"schedulingPolicy": {"gang": {"minCount": 4}}}}
+BY_LABELS = {"pod-group.scheduling.sigs.k8s.io": "ring", "pod-group.scheduling.sigs.k8s.io/min-available": "2"}
+NEVER = {"priority": 10, "preemptionPolicy": "Never", "priorityClassName": "polite"}
+LIKE_A_CLASS = "deviceclass.resource.kubernetes.io/dc"
+ONLY_A = {"nodeSelectorTerms": [{"matchFields": [{"key": "metadata.name", "operator": "In", "values": ["a"]}]}]}
+ON_A = {"allocation": {"devices": {"results": []}, "nodeSelector": ONLY_A}}
+STRANGE = unschedulable("0/1 nodes are available: 1 node(s) had strange hats.")
+MANY = {"affinity": required(*["x", "In", *[str(number) for number in range(5000)]])}
+
+
+def event(kind: str, name: str, message: str) -> Json:
+    about = {"kind": kind, "namespace": "team", "name": name}
+    return obj("Event", f"e-{name}", involvedObject=about, reason="FailedCreate", message=message)
+
+
+REFUSAL = 'Error creating: admission webhook "pods.gpu-admission.io" denied the request: pod generateName "chat-": spec.hostPID'
+CASES = [
+    pytest.param("podGroupMissing", 'PodGroup "ring" does not exist', [node("n"), waiting(**GROUP)], id="no group"),
+    pytest.param("gangIncomplete", 'gang "ring" wants 4 pods, and 1 pod of it exist', [node("n"), obj("PodGroup", "ring", **GANG), waiting(**GROUP)], id="a gang that lacks pods"),
+    pytest.param("gangIncomplete", 'gang "ring" wants 2 pods, and 1 pod of it exist', [node("n"), waiting(labels=BY_LABELS)], id="a gang by labels"),
+    pytest.param("preemptionNever", "pods of lower priority hold enough on node n, but priority class polite never preempts", [node("n"), held(8, "n"), waiting(8, **NEVER)], id="a class that never preempts"),
+    pytest.param("claimInUse", "ResourceClaim c is used by 256 pods", [node("n"), obj("ResourceClaim", "c", status={"reservedFor": [{}] * 256}), claiming(resourceClaimName="c")], id="a claim of many"),
+    pytest.param("refused", '2 pods could not be created: pod generateName "chat-": spec.hostPID', [obj("ReplicaSet", "chat", {"replicas": 2}), event("ReplicaSet", "chat", REFUSAL)], id="a refusal of ours"),
+    pytest.param("notCreated", "1 pod could not be created: no ServiceAccount", [obj("Job", "train", {"parallelism": 1}), event("Job", "train", "no ServiceAccount")], id="what else a controller says"),
+    pytest.param("noDevice", f"{LIKE_A_CLASS}: 2 devices of dc wanted, and no node has any", [node("n"), DEVICE_CLASS, waiting(2, resource=LIKE_A_CLASS)], id="a device class by the name of its resource"),
+    pytest.param("claimMissing", 'spec.resourceClaims "gpu" names no claim and no template', [node("a"), claiming()], id="a claim without a name"),
+    pytest.param("claimElsewhere", "the devices of claim c are on node a, not on node n", [node("a", cordoned=True), node("n"), DEVICE_CLASS, obj("ResourceClaim", "c", status=ON_A), claiming(resourceClaimName="c")], id="a claim with devices of another node"),
+    pytest.param("noNodes", "the cluster has no node", [waiting()], id="no node"),
+    pytest.param("fitsNow", "node n could take it now", [node("n"), waiting()], id="room after all"),
+    pytest.param("schedulerOther", "the scheduler also says: node(s) had strange hats", [node("n"), waiting(status=STRANGE)], id="what only a plugin knows"),
+    pytest.param("podAffinity", "required pod affinity wants pods with no labelSelector, which selects none, in the same zone: none where node n", [node("n"), waiting(affinity={"podAffinity": {REQUIRED: [{"topologyKey": "zone"}]}})], id="an affinity to no pod"),
+    pytest.param("schedulerOther", "it states more about nodes than this program looks at", [node("n"), waiting(**MANY)], id="more than is read"),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize(("word", "text", "objects"), CASES)
+def test_the_cause_of_waiting(tmp_path: Path, word: str, text: str, objects: list[Json]) -> None:
+    found = answers(snapshot(tmp_path, *objects), load_policy(), None)
+    said = {cause.cause: cause for answer in found for cause in answer.causes}
+    assert word in said, said
+    assert said[word].text.startswith(text)
+    assert said[word].fix
+
+
+def test_the_values_to_choose_from_are_those_of_nodes_with_the_label(tmp_path: Path) -> None:
+    found = answer(tmp_path, node("n", labels={"size": "40"}), node("m"), waiting(affinity=required("size", "In", "x")))
+    assert found.causes[0].fix.startswith("set spec.affinity.nodeAffinity to 40, or label")
+
+
+@pytest.mark.parametrize(("restarts", "word"), [(None, "fitsNow"), ("Always", "hostPort")])
+def test_a_host_port_of_an_init_container_counts_if_that_keeps_running(
+    tmp_path: Path, restarts: str | None, word: str
+) -> None:
+    ports = [{"containerPort": 8080, "hostPort": 8080}]
+    first = {"name": "first", "image": "x", "ports": ports, "restartPolicy": restarts}
+    other = held(1, "n", container={"ports": ports})
+    assert answer(tmp_path, node("n"), other, waiting(initContainers=[first])).causes[0].cause == word
+
+
+MADE_OF_A_VOLUME = {"volumes": [{"name": "scratch", "ephemeral": {"volumeClaimTemplate": {"spec": {}}}}]}
+
+
+def test_the_claim_of_an_ephemeral_volume_is_made_by_nobody_else(tmp_path: Path) -> None:
+    (cause,) = answer(tmp_path, node("n"), waiting(**MADE_OF_A_VOLUME)).causes
+    text = "PersistentVolumeClaim waits-scratch was not made yet of its ephemeral volume"
+    assert cause[:3] == ("volumeClaimMissing", text, "see kubectl describe pod -n team waits")
+
+
+@pytest.mark.parametrize(("default", "more"), [("true", ""), ("false", ", and no class is the default")])
+def test_whether_a_class_is_the_default_is_read(tmp_path: Path, default: str, more: str) -> None:
+    annotations = {"storageclass.kubernetes.io/is-default-class": default}
+    fast = obj("StorageClass", "fast", metadata={"namespace": "", "annotations": annotations}, provisioner="x")
+    claim = obj("PersistentVolumeClaim", "data", status={"phase": "Pending"})
+    (cause,) = answer(tmp_path, node("n"), fast, claim, mounting("data")).causes
+    assert cause.text == f"PersistentVolumeClaim data is not bound and names no StorageClass{more}"
+
+
+def test_a_gate_of_kueue_names_no_queue_that_is_not_known(tmp_path: Path) -> None:
+    gated = waiting(schedulingGates=[{"name": "kueue.x-k8s.io/admission"}])
+    assert answer(tmp_path, node("n"), gated).causes[0].text == "Kueue has not admitted it"
+
+
+@pytest.mark.parametrize(
+    ("name", "more"), [("amd.com/gpu", ", if its image is for these GPUs"), ("nvidia.com/gpus", "")]
+)
+def test_a_gpu_of_another_vendor_is_for_other_images(tmp_path: Path, name: str, more: str) -> None:
+    (cause,) = answer(tmp_path, node("n"), waiting(resource=name)).causes
+    assert cause.fix == f"ask for nvidia.com/gpu in place of {name}{more}"
+
+
+@pytest.mark.parametrize(("name", "more"), [("gone", ""), ("full", ", or free that node")])
+def test_a_pin_may_go_or_its_node_be_freed(tmp_path: Path, name: str, more: str) -> None:
+    pinned = waiting(affinity=required("kubernetes.io/hostname", "In", name))
+    causes = answer(tmp_path, node("n"), node("full"), held(8, "full"), pinned).causes
+    (pin,) = [cause for cause in causes if cause.cause == "pinnedNode"]
+    assert pin.fix == f"remove the node's name from spec.affinity.nodeAffinity{more}"
+
+
+def test_the_fix_for_taints_is_their_tolerations(tmp_path: Path) -> None:
+    found = snapshot(tmp_path, node("n", taints=["team=x:NoSchedule", "mine:NoExecute"]), waiting())
+    assert answers(found, load_policy(), None)[0].causes[0].fix == (
+        "if the pod may run there, add to spec.tolerations: {key: mine, operator: Exists, effect: NoExecute}; "
+        '{key: team, operator: Equal, value: "x", effect: NoSchedule}'
+    )
+
+
+@pytest.mark.parametrize(
+    ("taint", "text", "fix"),
+    [
+        ("aws-node-termination-handler/spot-itn=1:NoSchedule", "it will soon be removed", "see whether it goes"),
+        ("cloud.google.com/impending-node-termination:NoSchedule", "it will soon be removed", "see whether it goes"),
+        ("node.cloudprovider.kubernetes.io/shutdown:NoSchedule", "it will soon be removed", "see whether it goes"),
+        ("startup-taint.cluster-autoscaler.kubernetes.io/driver:NoSchedule", "driver", "see what is wrong there"),
+        ("status-taint.cluster-autoscaler.kubernetes.io/xid:NoSchedule", "xid", "see what is wrong there"),
+        ("readiness.k8s.io/gpu:NoSchedule", "gpu", "see what is wrong there"),
+        ("karpenter.sh/unregistered:NoExecute", "unregistered", "see what is wrong there"),
+    ],
+)
+def test_no_toleration_is_advised_of_a_taint_that_passes(tmp_path: Path, taint: str, text: str, fix: str) -> None:
+    (cause,) = answer(tmp_path, node("n", taints=[taint]), waiting()).causes
+    assert (cause.cause, cause.nodes, cause.fixed) == ("notReady", ("n",), None)
+    assert cause.text.startswith(f"node n: {text}")
+    assert cause.fix.startswith(fix)
+
+
+def test_three_of_many_workloads_are_named(tmp_path: Path) -> None:
+    alone = {"topologyKey": "kubernetes.io/hostname", "labelSelector": {}}
+    affinity = {"podAntiAffinity": {REQUIRED: [alone]}}
+    others = [placed(pod(f"other-{number}", 1), "n") for number in range(5)]
+    found = answer(tmp_path, node("n"), *others, waiting(affinity=affinity))
+    assert found.causes[0].text.endswith("where pod/other-0, pod/other-1, pod/other-2 and 2 more are")
+
+
+def test_while_a_pod_preempts_the_message_of_the_scheduler_is_no_cause(tmp_path: Path) -> None:
+    status = {"nominatedNodeName": "n", **unschedulable("0/1 nodes are available: 1 Insufficient nvidia.com/gpu.")}
+    victim = held(8, "n")
+    victim["metadata"]["deletionTimestamp"] = "2026-11-18T11:00:00Z"
+    assert [cause.cause for cause in answer(tmp_path, node("n"), victim, waiting(8, status)).causes] == ["preempting"]
+
+
+@pytest.mark.parametrize(
+    "objects",
+    [
+        pytest.param([node("n"), placed(pod("runs"), "n")], id="a pod that runs"),
+        pytest.param([obj("ReplicaSet", "chat", {"replicas": 2}, {"replicas": 2}), event("ReplicaSet", "chat", "once")], id="a workload that has its pods"),
+        pytest.param([obj("Job", "train", {"parallelism": 1}, {"conditions": [{"type": "Complete", "status": "True"}]}), event("Job", "train", "once")], id="a Job that is done"),
+        pytest.param([obj("StatefulSet", "db", {"replicas": 1})], id="a workload that nothing was said of"),
+    ],
+)  # fmt: skip
+def test_what_does_not_wait_has_no_causes(tmp_path: Path, objects: list[Json]) -> None:
+    assert answers(snapshot(tmp_path, *objects), load_policy(), None) == []
+
+
+def test_an_object_of_a_kind_that_could_not_be_read_is_not_missing(tmp_path: Path) -> None:
+    found = snapshot(tmp_path, node("n"), mounting("d"), obj("PersistentVolumeClaim", "other"))
+    found.missing["PersistentVolumeClaim"] = "no right"
+    assert [cause.cause for cause in answers(found, load_policy(), None)[0].causes] == ["fitsNow"]
+
+
+def test_a_gang_that_is_complete_and_a_domain_with_fewer_pods_keep_nothing_away(tmp_path: Path) -> None:
+    skew = {"maxSkew": 1, "topologyKey": "kubernetes.io/hostname", "whenUnsatisfiable": "DoNotSchedule"}
+    apart = [{**skew, "labelSelector": {"matchLabels": {"pod-group.scheduling.sigs.k8s.io": "ring"}}}]
+    there, pods = (
+        placed(pod("there", 1, labels=BY_LABELS), "a"),
+        waiting(labels=BY_LABELS, topologySpreadConstraints=apart),
+    )
+    causes = answer(tmp_path, node("a"), node("b"), there, pods).causes
+    assert [(cause.cause, cause.nodes) for cause in causes] == [("fitsNow", ("b",)), ("topologySpread", ("a",))]
+
+
+def test_where_a_node_could_take_the_pod_now_that_is_said_first(tmp_path: Path) -> None:
+    found = snapshot(tmp_path, node("full"), placed(pod("has", 8), "full"), node("free"), waiting())
+    assert [cause.cause for cause in answers(found, load_policy(), None)[0].causes] == ["fitsNow", "gpusTaken"]
+
+
+def test_a_node_counts_for_the_first_check_that_excludes_it(tmp_path: Path) -> None:
+    nodes = [node("a", taints=["x=y:NoSchedule"], cordoned=True), node("b", taints=["x=y:NoSchedule"]), node("c", 4)]
+    (found,) = answers(snapshot(tmp_path, *nodes, waiting(8)), load_policy(), None)
+    assert {cause.cause: cause.nodes for cause in found.causes} == {
+        "cordoned": ("a",),
+        "untoleratedTaint": ("b",),
+        "nodesTooSmall": ("c",),
+    }
+    assert {cause.cause: cause.helps for cause in found.causes} == {
+        "cordoned": 0,
+        "untoleratedTaint": 1,
+        "nodesTooSmall": 1,
+    }
+
+
+def test_a_cause_whose_fix_alone_helps_comes_first() -> None:
+    causes = [
+        Cause("noGpus", "", "", ("a",)),
+        Cause("cordoned", "", "", ("b",), 1),
+        Cause("nodeSelector", "", "", ("c",), 0),
+        Cause("queued", "", ""),
+    ]
+    assert [cause.cause for cause in ordered(causes)] == ["queued", "cordoned", "nodeSelector", "noGpus"]
+
+
+def test_a_pod_that_has_its_node_waits_for_the_kubelet(tmp_path: Path) -> None:
+    pulling = placed(
+        pod("pulls"),
+        "gpu-a",
+        phase="Pending",
+        containerStatuses=[{"state": {"waiting": {"reason": "ImagePullBackOff"}}}],
+    )
+    (found,) = document("why", "pulls", "-n", "team", "--from", write(tmp_path, *CLUSTER, pulling))
+    assert found["causes"][0]["cause"] == "bound"
+    assert "ImagePullBackOff" in found["causes"][0]["text"]

@@ -1,0 +1,205 @@
+"""Each fix is tried before it is marked as enough, and causes of nodes that are for the pod come first.
+
+Covers whatif.waiting.diagnosis, whatif.waiting.nodes, whatif.waiting.resources.
+"""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from tests.cli.objects import Json, placed, snapshot, unschedulable
+from tests.controlplane.nodes import node
+from tests.controlplane.objects import pod, required
+from tests.whatif.waiting.waits import answer, held, waiting
+from webhook.whatif.answers import answers
+from webhook.whatif.offline import load_policy
+
+A100, L4 = "NVIDIA-A100-SXM4-80GB", "NVIDIA-L4"
+PRODUCT = "nvidia.com/gpu.product"
+DEAD = {"labels": {"nvidia.com/gpu.present": "true", "nvidia.com/gpu.count": "8"}}
+
+
+@pytest.mark.parametrize(
+    ("objects", "first", "enough", "fix"),
+    [
+        pytest.param(
+            [node("a", product=A100, taints=["team=x:NoSchedule"]), waiting(nodeSelector={PRODUCT: "A100"})],
+            "untoleratedTaint", False, f"That is not enough: then nodeSelector {PRODUCT}=A100 is on no node", id="the nodes of the model are tainted",
+        ),
+        pytest.param(
+            [node("a", product=A100), held(8, "a"), waiting(affinity=required(PRODUCT, "In", "A100"))],
+            "nodeAffinity", False, "That is not enough: then all GPUs are taken", id="the nodes of the affinity are full",
+        ),
+        pytest.param(
+            [node("a"), held(4, "a"), waiting(16)],
+            "moreThanAnyNode", True, "ask for 4 nvidia.com/gpu at most, in more pods (8 when nothing else runs there), or", id="too many: as many as are free",
+        ),
+        pytest.param(
+            [node("a"), held(8, "a"), waiting(16)],
+            "moreThanAnyNode", False, "ask for 8 nvidia.com/gpu at most, in more pods, and wait until so much is free, or", id="too many, and none is free",
+        ),
+        pytest.param(
+            [node("a"), held(6, "a"), node("b", taints=["team=x:NoSchedule"]), waiting(8)],
+            "gpusTaken", True, "ask for 2 in place of 8, or wait for pod/on-a", id="as many as are free where it may run",
+        ),
+        pytest.param(
+            [node("a", renamed=True, labels={"own": "yes"}), node("b"), waiting(2, nodeSelector={"own": "yes"})],
+            "otherGpuResource", False, "ask for nvidia.com/gpu.shared if a part of a GPU is enough", id="one part is not two GPUs",
+        ),
+        pytest.param(
+            [node("a", product=A100), waiting(nodeSelector={PRODUCT: "NVIDIA-H200"})],
+            "nodeSelector", True, f"set spec.nodeSelector[{PRODUCT}] to {A100}, or add such a node", id="a model that no node has is no label to add",
+        ),
+    ],
+)  # fmt: skip
+def test_a_fix_is_marked_if_the_pod_would_run(
+    tmp_path: Path, objects: list[Json], first: str, enough: bool, fix: str
+) -> None:
+    cause = answer(tmp_path, *objects).causes[0]
+    assert (cause.cause, cause.helps > 0) == (first, enough)
+    assert fix in cause.fix
+
+
+SHARED = {"nvidia.com/gpu.product": "Tesla-T4", "nvidia.com/gpu.replicas": "4", "nvidia.com/gpu.count": "1"}
+
+
+@pytest.mark.parametrize(
+    ("objects", "fix"),
+    [
+        pytest.param(
+            [node("a", product=A100), held(8, "a"), node("b", 1, L4), waiting(nodeSelector={PRODUCT: A100})],
+            f"remove spec.nodeSelector[{PRODUCT}] if the pod may run elsewhere: node b could take it then ({L4}), or add such a node",
+            id="another model, and no node is called what it is not",
+        ),
+        pytest.param(
+            [node("a", labels={"pool": "x"}), held(8, "a"), node("t4", 4, labels=SHARED), waiting(nodeSelector={"pool": "x"})],
+            "remove spec.nodeSelector[pool] if the pod may run elsewhere: node t4 could take it then (Tesla-T4, shared by several pods), "
+            "or label more nodes: kubectl label node NAME pool=x",
+            id="shared GPUs",
+        ),
+    ],
+)  # fmt: skip
+def test_where_the_pod_would_go_without_its_selector(tmp_path: Path, objects: list[Json], fix: str) -> None:
+    (cause,) = [each for each in answer(tmp_path, *objects).causes if each.cause == "nodeSelector"]
+    assert (cause.fix, cause.helps > 0) == (fix, True)
+
+
+def test_of_several_labels_one_with_which_it_would_run_is_given(tmp_path: Path) -> None:
+    """The first by name, A100, is on a node that is full."""
+    nodes = [node("a", product=A100), held(8, "a"), node("b", 1, L4), node("cpu", 0)]
+    causes = [
+        each
+        for each in answer(tmp_path, *nodes, waiting(nodeSelector={PRODUCT: "GPU-X"})).causes
+        if each.cause == "nodeSelector"
+    ]
+    assert {each.fix for each in causes} == {f"set spec.nodeSelector[{PRODUCT}] to {L4}, or add such a node"}
+    assert [(each.nodes, each.helps) for each in causes] == [(("a", "b"), 1), (("cpu",), 0)]
+
+
+def test_a_label_of_the_same_domain_is_not_like_it(tmp_path: Path) -> None:
+    key = "node.kubernetes.io/flavour"
+    (cause,) = answer(tmp_path, node("a"), waiting(nodeSelector={key: "large"})).causes
+    assert "nearest" not in cause.text
+    assert cause.fix.startswith(f"remove spec.nodeSelector[{key}]: node a could take it then")
+
+
+def test_a_toleration_helps_only_on_nodes_that_could_take_the_pod(tmp_path: Path) -> None:
+    """Tolerating both taints lets it go to the other node, for which one is enough."""
+    more = [
+        node("large", 16, taints=["gpu=:NoSchedule"]),
+        node("small", 8, taints=["gpu=:NoSchedule", "team=x:NoSchedule"]),
+    ]
+    causes = {
+        each.nodes: each for each in answer(tmp_path, *more, waiting(16)).causes if each.cause == "untoleratedTaint"
+    }
+    assert causes["large",].helps == 1
+    assert causes["small",].helps == 0
+    assert causes["small",].fix.endswith(". That is not enough: none of these nodes could take it then")
+
+
+@pytest.mark.parametrize(
+    ("objects", "first", "others"),
+    [
+        pytest.param(
+            [node("mine", renamed=True, labels={"pool": "mine"}), node("dead", 0, **DEAD), waiting(nodeSelector={"pool": "mine"})],
+            "unknownResource", ["nodeSelector"], id="its own node offers something else",
+        ),
+        pytest.param(
+            [node("mine"), held(8, "mine"), node("kept", taints=["team=x:NoSchedule"]), node("small", 1), node("cpu", 0), waiting(8)],
+            "gpusTaken", ["noGpus", "nodesTooSmall", "untoleratedTaint"], id="tainted, small and GPU-less nodes",
+        ),
+        pytest.param(
+            [node("mine"), held(8, "mine"), node("gpu", taints=["nvidia.com/gpu=:NoSchedule"]), waiting()],
+            "untoleratedTaint", [], id="a taint that only pods without GPUs should mind",
+        ),
+        pytest.param([node("a", labels={"pool": "b"}), waiting(nodeSelector={"pool": "x"})], "nodeSelector", [], id="no node is its own"),
+    ],
+)  # fmt: skip
+def test_nodes_that_are_for_the_pod_come_first(
+    tmp_path: Path, objects: list[Json], first: str, others: list[str]
+) -> None:
+    causes = answer(tmp_path, *objects).causes
+    assert causes[0].cause == first
+    assert sorted({cause.cause for cause in causes if cause.elsewhere}) == others
+
+
+SAID = "0/4 nodes are available: 1 Insufficient nvidia.com/gpu, 3 node(s) had untolerated taint {team: x}."
+
+
+@pytest.mark.parametrize(
+    ("missing", "objects", "causes"),
+    [
+        pytest.param(
+            "Node", [],
+            [("gpusTaken", "1 node: Insufficient nvidia.com/gpu, says the scheduler"),
+             ("untoleratedTaint", "3 nodes: node(s) had untolerated taint {team: x}, says the scheduler")],
+            id="no nodes",
+        ),
+        pytest.param(
+            "Pod", [node("a"), *[node(name, taints=["team=x:NoSchedule"]) for name in "bcd"]],
+            [("untoleratedTaint", "nodes b, c, d: tainted team=x:NoSchedule, which the pod does not tolerate"),
+             ("gpusTaken", "1 node: Insufficient nvidia.com/gpu, says the scheduler")],
+            id="no pods of others",
+        ),
+    ],
+)  # fmt: skip
+def test_without_some_rights_the_scheduler_is_quoted(
+    tmp_path: Path, missing: str, objects: list[Json], causes: list[tuple[str, str]]
+) -> None:
+    made = placed(pod("waits", 1), None, **unschedulable(SAID))
+    found = snapshot(tmp_path, *objects, made)
+    found.missing[missing] = "no right"
+    (answer,) = answers(found, load_policy(), None)
+    assert [(cause.cause, cause.text) for cause in answer.causes] == causes
+    assert not any(cause.helps for cause in answer.causes), "nothing could be tried"
+
+
+def test_without_rights_and_without_a_word_of_the_scheduler(tmp_path: Path) -> None:
+    found = snapshot(tmp_path, waiting())
+    found.missing["Node"] = "no right"
+    (cause,) = answers(found, load_policy(), None)[0].causes
+    assert cause.text == "the scheduler has said nothing yet, and nodes and pods may not be read"
+
+
+def test_a_smaller_node_that_is_free_counts_for_a_pod_that_asks_for_less(tmp_path: Path) -> None:
+    first = answer(tmp_path, node("a"), node("b", 4), held(6, "a"), waiting(8)).causes[0]
+    assert (first.cause, first.helps > 0) == ("gpusTaken", True)
+    assert first.fix.startswith("ask for 4 in place of 8 (free on node b), or wait for pod/on-a in team")
+
+
+def test_any_workload_whose_end_makes_room_is_named(tmp_path: Path) -> None:
+    nodes = [node(name) for name in "abcd"]
+    taken = [placed(pod(f"on-{name}", gpus), name) for name, gpus in zip("abcd", (8, 6, 4, 8), strict=True)]
+    first = answer(tmp_path, *nodes, *taken, waiting(8)).causes[0]
+    ends = first.fix.partition("wait for ")[2].partition(" to end")[0].split(" or ")
+    assert [each.split()[0] for each in ends] == ["pod/on-c", "pod/on-b", "pod/on-a"]
+
+
+def test_room_that_is_kept_on_a_node_that_is_not_for_the_pod_is_no_cause(tmp_path: Path) -> None:
+    urgent = placed(pod("urgent", 8, priority=9), None, nominatedNodeName="a")
+    found = answer(
+        tmp_path, node("a"), held(4, "a"), node("b", 1, "NVIDIA-L4"), urgent, waiting(1, nodeSelector={"x": "y"})
+    )
+    assert "nominated" not in {cause.cause for cause in found.causes}

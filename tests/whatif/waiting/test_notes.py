@@ -1,0 +1,89 @@
+"""What is said of a waiting pod beside its causes: preemption, who is ahead, whether a node will come, and opting in."""
+
+from pathlib import Path
+
+import pytest
+
+from tests.cli.objects import Json, namespace, placed
+from tests.controlplane.nodes import node
+from tests.controlplane.objects import pod
+from tests.whatif.waiting.waits import answer, held, obj, waiting
+
+
+def event(reason: str, component: str) -> Json:
+    about = {"kind": "Pod", "namespace": "team", "name": "waits"}
+    said = {"reason": reason, "message": "2 max node group size reached", "source": {"component": component}}
+    return obj("Event", "e", involvedObject=about, **said)
+
+
+NEVER = {"preemptionPolicy": "Never", "priority": 9}
+
+
+SICK = {"nvidia.com/gpu-driver-upgrade-state": "upgrade-failed"}
+NOBODY_SAID = "whether a node will come is not known: no autoscaler has written an Event about it"
+
+
+@pytest.mark.parametrize(
+    ("objects", "notes"),
+    [
+        pytest.param(
+            [node("a"), placed(pod("one", 4), "a"), placed(pod("two", 4, priority=5), "a"), waiting(2, priority=9)],
+            ["by its priority 9 it may preempt 1 pod on node a: team/one (priority 0)"], id="the lowest priority goes first",
+        ),
+        pytest.param(
+            [node("a"), held(4, "a"), node("b"), held(8, "b", priority=3), waiting(8, priority=9)],
+            ["by its priority 9 it may preempt 1 pod on node a: team/on-a (priority 0)"], id="the node whose pods matter least",
+        ),
+        pytest.param([node("a"), held(8, "a"), waiting(2, **NEVER)], [], id="a class that never preempts: a cause says so"),
+        pytest.param(
+            [node("a"), held(8, "a", priority=9), waiting(2, **NEVER, priorityClassName="low")],
+            ["it preempts nobody: preemptionPolicy Never of priority class low"], id="one that never preempts, and nobody is below it",
+        ),
+        pytest.param(
+            [node("a", 0), waiting(), placed(pod("urgent", 8, priority=7), None), placed(pod("cpu", 0, priority=7), None)],
+            ["ahead of it by priority: 1 pod with GPUs (team/urgent)"], id="pods that are ahead",
+        ),
+        pytest.param(
+            [node("a", 0), waiting(), event("Nominated", "karpenter")],
+            ["a node will come, says karpenter: 2 max node group size reached"], id="Karpenter",
+        ),
+        pytest.param([node("a", 0), waiting(), event("FailedScheduling", "default-scheduler")], [], id="the scheduler is no autoscaler"),
+        pytest.param(
+            [node("a", labels=SICK), held(4, "a"), waiting(8)],
+            ["a is unhealthy, so the webhook never chooses it; the scheduler may", "it can preempt nobody: no pod has a priority below its own, 0, on node a"],
+            id="a fix that leads to an unhealthy node",
+        ),
+    ],
+)  # fmt: skip
+def test_what_a_person_asks_next(tmp_path: Path, objects: list[Json], notes: list[str]) -> None:
+    found = answer(tmp_path, *objects)
+    full = {cause.cause for cause in found.causes} & {"gpusTaken", "gpusFragmented"}
+    told = any("node will come" in note or "node came" in note for note in notes)
+    assert found.notes == [*notes, *([NOBODY_SAID] if full and not told else [])]
+
+
+TAINTED = "nvidia.com/gpu=:NoSchedule"
+OPT_IN = ", or opt in, and create the pod again: kubectl label namespace team gpu-admission.io/profile=default"
+
+
+@pytest.mark.parametrize(
+    ("objects", "labels", "told"),
+    [
+        pytest.param(
+            [node("a", taints=[TAINTED]), waiting()], {"gpu-admission.io/profile": ""}, False, id="it has opted in"
+        ),
+        pytest.param(
+            [node("a", taints=["team=x:NoSchedule"]), waiting()], {}, False, id="a taint that the webhook leaves alone"
+        ),
+        pytest.param([node("a", taints=[TAINTED]), held(8, "a"), waiting()], {}, False, id="the node is full"),
+        pytest.param([node("a", taints=[TAINTED]), waiting(hostPID=True)], {}, False, id="the webhook would refuse it"),
+        pytest.param([node("a", taints=[TAINTED]), waiting()], {}, True, id="the webhook would add the toleration"),
+    ],
+)
+def test_opting_in_is_told_where_it_would_do(
+    tmp_path: Path, objects: list[Json], labels: dict[str, str], told: bool
+) -> None:
+    causes = answer(tmp_path, *objects, namespace(**labels)).causes
+    (tainted,) = [cause for cause in causes if cause.cause == "untoleratedTaint"]
+    assert tainted.fix.endswith(OPT_IN) == told
+    assert ("opt in" in tainted.fix) == told

@@ -1,0 +1,169 @@
+"""`gpu-admission drain`: which nodes can be emptied, where their GPU pods would go, and who forbids it."""
+
+from collections.abc import Mapping
+from typing import Annotated, Any, Final
+
+import numpy as np
+import typer
+from rich.text import Text
+
+from webhook.cli import options
+from webhook.cli.reading import decided_by, policy_of, snapshot_of
+from webhook.cli.terminal import REFUSED, document, out, say, show, table
+from webhook.errors import BadInput
+from webhook.policy.model import DEFAULT_PROFILE, Policy
+from webhook.state.gpu_amounts import gpu_number
+from webhook.text import listed, no_such, plural
+from webhook.whatif.answers import KINDS
+from webhook.whatif.cluster.devices import PodGpus
+from webhook.whatif.cluster.snapshot import Snapshot
+from webhook.whatif.moves import Moving, Suggestion, suggestions
+from webhook.whatif.tried import free_gpus, whole_nodes
+from webhook.whatif.waiting.situation import Situation
+
+_MAX_LISTED: Final = 20
+
+
+def drain(
+    node: Annotated[
+        str | None, typer.Argument(help="Can this node be emptied? Default: which can.", show_default=False)
+    ] = None,
+    output: options.Output = "table",
+    policy: options.Policy = None,
+    file: options.From = None,
+    kubeconfig: options.Kubeconfig = None,
+    context: options.Context = None,
+) -> None:
+    """Say which nodes can be emptied of GPU pods, where these would go, and who forbids it. Nothing is moved.
+
+    Examples: `gpu-admission drain`: the nodes that are free, and those that a few moves would free; `gpu-admission drain gpu-a1`:
+    of each pod there with a GPU where it could go, or why not. Exit status 1 if one cannot.
+
+    A pod is moved by deleting it: its controller makes another, and the webhook chooses its node. Who forbids it: nobody would
+    make it again; a PodDisruptionBudget that allows no disruption now; an annotation that says so (karpenter.sh/do-not-disrupt,
+    cluster-autoscaler.kubernetes.io/safe-to-evict). Without a NODE pods that train are left where they are too.
+    Stranded: free GPUs on a node without the free CPU or memory that the rule cpuPerGpu requires for them.
+    """
+    snapshot = snapshot_of(file, kubeconfig, context, KINDS)
+    if why := snapshot.missing.get("Pod"):
+        raise BadInput(f"{why}: whose pods are on the nodes is not known")
+    rules = policy_of(policy, snapshot)
+    if node is None:
+        if not document(answer := drainable(snapshot, rules), output, "Drain"):
+            _print(answer)
+    else:
+        if node not in snapshot.nodes:
+            raise no_such("node", node, list(snapshot.nodes))
+        if not document(answer := moves_from(snapshot, rules, node), output, "Drain"):
+            _print_moves(answer)
+    say(f"by {decided_by(policy, snapshot)}", "dim")
+    if node is not None and not answer["possible"]:
+        raise typer.Exit(REFUSED)
+
+
+def moves_from(snapshot: Snapshot, policy: Policy, node: str) -> dict[str, Any]:
+    """The document for one node."""
+    situation, devices = Situation(snapshot, policy), PodGpus(snapshot, policy)
+    moves = Moving(situation).all_from(situation.nodes.row_of[node])
+    entries = [each.document() | {"gpus": sum(devices.of(each.pod).values())} for each in moves]
+    return {"node": node, "possible": all(move.to for move in moves), "moves": entries}
+
+
+def drainable(snapshot: Snapshot, policy: Policy) -> dict[str, Any]:
+    """The document that `-o json` prints."""
+    situation = Situation(snapshot, policy)
+    unused = _least_first(situation, _unused(situation, cordoned=False))
+    return {
+        "wholeNodes": len(whole := _least_first(situation, whole_nodes(situation))),
+        "whole": whole,
+        "cordoned": _unused(situation, cordoned=True),
+        "freeGpus": free_gpus(situation),
+        "free": {name: free for name in situation.gpus.of if (free := free_gpus(situation, name))},
+        "strandedGpus": _stranded(situation, policy),
+        "drainable": [{"node": name, "gpus": _gpus_of(situation, name)} for name in unused],
+        "suggestions": [_suggested(situation, each) for each in suggestions(situation)],
+    }
+
+
+def _least_first(s: Situation, names: list[str]) -> list[str]:
+    """The nodes, those first whose loss costs least: with the fewest whole GPUs, the fewest GPUs."""
+
+    def key(name: str) -> tuple[float, float, str]:
+        row = s.nodes.row_of[name]
+        counts = {resource: float(each.offered[row]) for resource, each in s.gpus.of.items()}
+        whole = (
+            0.0
+            if s.nodes.columns.sharing[row] > 1
+            else sum([count for resource, count in counts.items() if s.policy.gpus.kind(resource) in ("whole", None)])
+        )
+        return whole, sum(counts.values()), name
+
+    return sorted(names, key=key)
+
+
+def _unused(s: Situation, *, cordoned: bool) -> list[str]:
+    """The nodes that have all their GPUs free, healthy or not, and are cordoned or are not."""
+    return list(s.named(s.alive & (s.cordoned == cordoned) & s.gpus.whole()))
+
+
+def _gpus_of(s: Situation, name: str) -> str:
+    """`8 nvidia.com/gpu, NVIDIA-L4`."""
+    row, mask = s.nodes.row_of[name], np.zeros(len(s.alive), bool)
+    mask[row] = True
+    counts = [f"{gpu_number(each.offered[row])} {of}" for of, each in s.gpus.of.items() if each.offered[row]]
+    return ", ".join(filter(None, [*counts, s.models(mask)]))
+
+
+def _suggested(s: Situation, found: Suggestion) -> dict[str, Any]:
+    return {"node": found.node, "gpus": _gpus_of(s, found.node), **found.document()}
+
+
+def _stranded(s: Situation, policy: Policy) -> dict[str, int]:
+    """By node: how many of its free GPUs lack the free CPU or memory that a GPU needs at least, over all classes."""
+    classes = policy.profile(DEFAULT_PROFILE)[1].rules.cpu_per_gpu.classes.values()
+    least = {name: min((each.least[name] for each in classes), default=0) for name in ("cpu", "memory")}
+    whole = [each.free for name, each in s.gpus.of.items() if policy.gpus.kind(name) in ("whole", None)]
+    free = np.floor(sum([np.maximum(each, 0) for each in whole], np.zeros(len(s.alive)))).astype(np.int64)
+    usable = np.min([np.maximum(s.free[name], 0) // max(1, amount) for name, amount in least.items()], axis=0)
+    stranded = np.where(s.healthy, np.maximum(free - usable, 0), 0)
+    return {s.names[row]: int(stranded[row]) for row in np.flatnonzero(stranded).tolist()}
+
+
+def _print(answer: dict[str, Any]) -> None:
+    """A line for each pod that has to move: the nodes on which no pod has a GPU, then those that are whole after some moves."""
+    free, rows = answer["drainable"], []
+    for each in free[:_MAX_LISTED]:
+        rows.append([each["node"], each["gpus"], "none", ""])
+    for each in answer["suggestions"]:
+        head = [each["node"], each["gpus"]]
+        for move in each["moves"]:
+            rows.append([*head, move["pod"], move["to"]])
+            head = ["", ""]
+    if rows:
+        out("")
+        table(["TO DRAIN", "GPUS", "POD TO MOVE", "IT GOES TO"], rows, drop=["GPUS"])
+    if (more := len(free) - _MAX_LISTED) > 0:
+        show(Text(f"and {more} more on which no pod has a GPU (-o json: all of them)"))
+    if answer["cordoned"]:
+        show(Text(f"cordoned already, and no pod has a GPU there: {listed(answer['cordoned'], _MAX_LISTED)}"))
+    if not answer["suggestions"]:
+        show(Text(f"no {'other ' if free else ''}node can be made whole by moving a few pods of workloads"))
+    stranded = sum(answer["strandedGpus"].values())
+    where = f": {_listed(answer['strandedGpus'], 6)}" if stranded else ""
+    left, free = plural(answer["wholeNodes"], "whole node"), listed([f"{n} {of}" for of, n in answer["free"].items()])
+    say(f"{left} left; free on healthy nodes: {free or 'no GPU'}, {stranded} of them stranded{where}")
+
+
+def _print_moves(answer: dict[str, Any]) -> None:
+    """A line for each pod that has to move from one node."""
+    if not answer["moves"]:
+        return show(Text(f"{answer['node']}: no pod has a GPU there"))
+    rows = [[each["pod"], each["gpus"], each["to"] or "-", each.get("why", "")] for each in answer["moves"]]
+    table(["POD TO MOVE", "GPUS", "IT GOES TO", "WHO FORBIDS IT"], rows, drop=["GPUS"])
+    stay = sum(not each["to"] for each in answer["moves"])
+    return show(Text(f"{answer['node']}: " + (f"{plural(stay, 'pod')} cannot go" if stay else "it can be emptied")))
+
+
+def _listed(counts: Mapping[str, float], limit: int) -> str:
+    """`gpu-a 8, gpu-b 4 and 3 more`."""
+    return listed([f"{name} {count}" for name, count in counts.items()], limit)

@@ -1,0 +1,1 @@
+"""The commands of `gpu-admission policy`: about policies, before and after they are in force."""

@@ -1,0 +1,176 @@
+"""`gpu-admission why`: why pods wait, or why a pod is where it is, and what would change that."""
+
+import re
+from collections.abc import Iterable, Iterator
+from typing import Annotated, Any
+
+import typer
+from rich.text import Text
+
+from webhook.cli import options
+from webhook.cli.alike import alike
+from webhook.cli.decided import decision_of, show_decision
+from webhook.cli.reading import namespace_of, policy_of, selector, snapshot_of
+from webhook.cli.terminal import PROGRAM, age, clear, document, repeated, say, show, table
+from webhook.kube.pod import labels_of
+from webhook.policy.model import Policy
+from webhook.text import listed, plural
+from webhook.whatif.answers import KINDS, Answer, Asked, Row, answers, asked, rows_of
+from webhook.whatif.cluster.devices import PodGpus
+from webhook.whatif.cluster.snapshot import Snapshot
+from webhook.whatif.waiting.causes import Cause
+
+_MAX_MESSAGE = 1024
+"""Maximum characters shown of the scheduler's message. The scheduler cuts its Events to the same length."""
+
+
+def why(
+    name: Annotated[
+        str | None,
+        typer.Argument(
+            help="A pod or a workload: `train-3`, `job/train`, `deploy/chat`. Default: all pods that wait.",
+            show_default=False,
+        ),
+    ] = None,
+    namespace: options.Namespace = None,
+    everywhere: options.AllNamespaces = False,
+    labels: options.Selector = None,
+    output: options.Output = "table",
+    watch: options.Watch = False,
+    policy: options.Policy = None,
+    file: options.From = None,
+    kubeconfig: options.Kubeconfig = None,
+    context: options.Context = None,
+) -> None:
+    """Say why pods wait, a row for each workload, with its first cause and the first thing to do.
+
+    With the NAME of a pod or a workload: every cause with numbers and every fix, in the order in which to try; what was decided
+    about it, what each injector did, the ranking of nodes, and why it is on its node. `!` marks a fix that was tried on the
+    cluster as it is: with it alone the pod would run. Workloads whose pods could not be created (by a quota or a refusal) are
+    listed too. The names of causes do not change; docs/cli.md lists them.
+
+    Examples: `gpu-admission why`, `gpu-admission why deploy/chat -n team-a`.
+
+    A node that is kept back comes after the others by score, and the table says why: it is kept whole for large pods, its GPUs
+    are shared, what would be left is of no use or needed as it is, or another replica of the webhook fills it now.
+    """
+    matches = selector(labels)
+
+    def refresh() -> None:
+        snapshot = snapshot_of(file, kubeconfig, context, KINDS, namespace, needed=("Pod",))
+        where, rules = namespace_of(namespace, everywhere, snapshot), policy_of(policy, snapshot)
+        wide = output == "wide"
+        if name is not None:
+            found = asked(snapshot, rules, where, name)
+            if watch and output in ("table", "wide"):
+                clear()
+            if not document(documents(snapshot, rules, found), output, "Why"):
+                _print_asked(snapshot, rules, found, wide=wide)
+            return
+        waiting = [each for each in answers(snapshot, rules, where) if matches(labels_of(each.pod) if each.pod else {})]
+        if watch and output in ("table", "wide"):
+            clear()
+        if document([each.document() for each in waiting], output, "Why"):
+            return
+        if not waiting:
+            say(f"no pod{f' with {labels}' if labels else ''} waits{f' in {where}' if where else ''}")
+        elif wide:
+            for each in waiting:
+                show(*_lines(each, f"{each.namespace}/{each.name}", wide=True))
+        else:
+            _print(rows_of(waiting, PodGpus(snapshot, rules)), snapshot.taken)
+
+    repeated(refresh, watch=watch, from_file=file is not None)
+
+
+def documents(snapshot: Snapshot, policy: Policy, found: Asked) -> list[dict[str, Any]]:
+    """The entries for a name: those that wait, or else its first pod. The first pod has its decision too, and what tells the
+    other replicas from it."""
+    entries = [each.document() for each in found.answers]
+    if found.pods:
+        first = found.pods[0]
+        at = next((n for n, each in enumerate(found.answers) if each.pod is first), len(entries))
+        if at == len(entries):
+            entries.append(Answer(first["metadata"]["namespace"], first["metadata"]["name"], [], pod=first).document())
+        entries[at] |= {"decision": decision_of(snapshot, policy, first), **alike(first, found.pods)}
+    return entries
+
+
+def _print_asked(snapshot: Snapshot, policy: Policy, found: Asked, *, wide: bool) -> None:
+    first = found.pods[0] if found.pods else None
+    if first and (of := alike(first, found.pods).get("replicas")):
+        show(
+            Text(of["text"], style="bold"),
+            *[Text(f"  {group['text']}: {listed(group['pods'])}") for group in of["groups"][:8]],
+        )
+    for row in rows_of(found.answers, PodGpus(snapshot, policy)):
+        show(*_lines(row.answers[0], row.name, wide=wide))
+    if first:
+        decision = decision_of(snapshot, policy, first)
+        if not any(each.pod is first for each in found.answers) or len(found.pods) > 1:
+            show(Text(f"{first['metadata']['namespace']}/{first['metadata']['name']}", style="bold"))
+        show(*[Text(f"  {decision[key]}") for key in ("state", "undecided") if decision.get(key)])
+        show_decision(decision)
+
+
+def _print(rows: Iterable[Row], taken: float) -> None:
+    cells = [
+        (
+            row.name,
+            age(row.since, taken),
+            row.gpus or "",
+            words_of(row.cause.cause),
+            Text.assemble("! " if row.cause.helps else "  ", (first_fix(row.cause), "green")),
+        )
+        for row in rows
+    ]
+    table(
+        ["POD", "SINCE", "GPUS", "WHY", "FIX (! is enough alone)"], cells, cut_last=True, drop=["SINCE", "GPUS", "WHY"]
+    )
+    say(f"all causes and fixes: {PROGRAM} why NAME, or -o wide", "dim")
+
+
+def first_fix(cause: Cause) -> str:
+    """The first of the fixes of a cause."""
+    return cause.fix.partition(", or ")[0]
+
+
+def words_of(cause: str) -> str:
+    """The word of a cause as a phrase: "insufficient CPU" for `insufficientCpu`."""
+    words = [word.lower() for word in re.findall(r"[A-Z]?[a-z]+", cause)]
+    return " ".join([{"cpu": "CPU", "gpu": "GPU", "gpus": "GPUs"}.get(word, word) for word in words])
+
+
+def _lines(answer: Answer, title: str, *, wide: bool) -> Iterator[Text]:
+    yield Text(title, style="bold")
+    yield from cause_lines(answer.causes, wide=wide)
+    for note in answer.notes:
+        yield Text(f"  {note}")
+    if answer.says:
+        more = "… (-o json: all of it)" if len(answer.says) > _MAX_MESSAGE else ""
+        yield Text(f"  scheduler: {answer.says[:_MAX_MESSAGE]}{more}", style="dim")
+
+
+def cause_lines(causes: Iterable[Cause], *, wide: bool) -> Iterator[Text]:
+    """Each cause with its fix. `!` marks a fix that is enough alone. If not `wide`, causes of nodes that are not for the pod
+    are one line."""
+    others: dict[str, tuple[set[str], int]] = {}
+    for cause in causes:
+        if cause.elsewhere and not wide:
+            names, helps = others.get(cause.cause, (set(), 0))
+            new = {*cause.nodes}.difference(*[known for known, _ in others.values()])  # a node counts once
+            others[cause.cause] = names | new, helps + cause.helps
+            continue
+        yield Text.assemble("! " if cause.helps else "  ", (cause.cause, "yellow"), f": {cause.text}")
+        yield Text.assemble("    → ", (cause.fix, "green"))
+        if wide and cause.nodes:
+            yield Text(f"    nodes: {', '.join(cause.nodes)}", style="dim")
+    if others:
+        total = len(set().union(*[names for names, _ in others.values()]))
+        by = [
+            f"{len(names)} by {word}{f' ({helps} of them would take it but for that)' if helps else ''}"
+            for word, (names, helps) in others.items()
+            if names
+        ]
+        nodes = f"{plural(total, 'other node')} {'is' if total == 1 else 'are'} not for this pod"
+        yield Text(f"  {nodes}: {', '.join(by)} (all of it: -o wide)", style="dim")

@@ -1,0 +1,128 @@
+"""Why pods wait, pod by pod: of a whole cluster, or of what is called by a name; and the rows that stand for pods alike."""
+
+from collections.abc import Iterable
+from typing import Any, Final, NamedTuple
+
+from webhook.kube.pod import Pod
+from webhook.policy.model import Policy
+from webhook.state.gpu_amounts import gpu_number
+from webhook.whatif.cluster.devices import PodGpus
+from webhook.whatif.cluster.report import workload_name
+from webhook.whatif.cluster.snapshot import CLAIMS, ENGINE, FINISHED, Snapshot, created
+from webhook.whatif.names import Names
+from webhook.whatif.waiting.causes import Cause
+from webhook.whatif.waiting.diagnosis import Diagnosis, Findings
+from webhook.whatif.waiting.situation import Situation
+from webhook.whatif.waiting.started import bound, started_late
+from webhook.whatif.waiting.workloads import not_created
+
+KINDS: Final = (
+    *ENGINE,
+    *("Event", "PersistentVolume", "PersistentVolumeClaim", "StorageClass", "CSINode", "ReplicaSet", "StatefulSet"),
+    *("DaemonSet", "Job", "ServiceAccount", *CLAIMS, "PodGroup", "Lease"),
+)
+"""What is read for an answer."""
+
+
+class Answer(NamedTuple):
+    """Why one pod waits, or why the pods of one workload could not be created."""
+
+    namespace: str
+    name: str
+    """The pod's name. Of a workload whose pods could not be created: kind and name, `replicaset/chat-5d8`."""
+    causes: list[Cause]
+    notes: list[str] = []
+    """What else is known: see `waiting.notes`."""
+    says: str = ""
+    """The scheduler's message; "" if there is none."""
+    pod: Pod | None = None
+    """None for a workload."""
+
+    @property
+    def workload(self) -> str:
+        return workload_name(self.pod) if self.pod else self.name
+
+    def document(self) -> dict[str, Any]:
+        """The entry that `why -o json` prints, described in docs/cli.md."""
+        causes = [cause.document() for cause in self.causes]
+        head = {"namespace": self.namespace, "name": self.name, "workload": self.workload, "causes": causes}
+        return {**head, "notes": self.notes, "schedulerSays": self.says}
+
+
+class Asked(NamedTuple):
+    """What a name means."""
+
+    pods: list[Pod]
+    """All its pods, those that wait first."""
+    answers: list[Answer]
+    """Of those that wait, and of workloads that lack pods."""
+
+
+def answers(snapshot: Snapshot, policy: Policy, namespace: str | None) -> list[Answer]:
+    """An answer for each pod and workload that waits."""
+    situation = Situation(snapshot, policy)
+    diagnosis = Diagnosis(situation)
+    lacking = [Answer(*each) for each in not_created(situation, namespace)]
+    found = (*situation.astray, *started_late(situation), *situation.waiting)
+    pods = [each for each in found if namespace in (None, each["metadata"]["namespace"])]
+    return lacking + [_answer(diagnosis, pod) for pod in pods]
+
+
+def asked(snapshot: Snapshot, policy: Policy, namespace: str | None, name: str) -> Asked:
+    """The pods and the answers that a name means. Raises BadInput with the nearest name if it means nothing."""
+    names, situation = Names(snapshot), Situation(snapshot, policy)
+    diagnosis, pods = Diagnosis(situation), names.pods(namespace, name)
+    lacking = []
+    for here, of, causes in not_created(situation, namespace):
+        kind, _, last = of.partition("/")
+        obj = next(
+            (o for k in snapshot.objects if k.lower() == kind for o in [snapshot.named(k).get((here, last))] if o), None
+        )
+        if name in (of, last) or (obj is not None and names.means(name, obj)):
+            lacking.append(Answer(here, of, causes))
+    if not pods and not lacking:
+        raise names.unknown(namespace, name)
+    waiting = [pod for pod in pods if waits(pod)]
+    return Asked(
+        [*waiting, *[pod for pod in pods if not waits(pod)]], [*lacking, *[_answer(diagnosis, pod) for pod in waiting]]
+    )
+
+
+def waits(pod: Pod) -> bool:
+    """Whether a pod has not started: it has no node, or waits there."""
+    leaves = pod["metadata"].get("deletionTimestamp")
+    return not leaves and pod["status"].get("phase", "Pending") not in ("Running", *FINISHED)
+
+
+def _answer(diagnosis: Diagnosis, pod: Pod) -> Answer:
+    on = pod["spec"].get("nodeName")
+    found = Findings([bound(diagnosis.situation, pod)], []) if on else diagnosis.of(pod)
+    return Answer(pod["metadata"]["namespace"], pod["metadata"]["name"], *found, pod)
+
+
+class Row(NamedTuple):
+    """Pods of one workload that wait for the same reason; or a workload without its pods."""
+
+    name: str
+    since: float
+    """When the first of them was created, in seconds since 1970; 0: it is not known."""
+    gpus: int | float
+    """GPUs that all of them ask for."""
+    cause: Cause
+    answers: list[Answer]
+    """Those that it stands for."""
+
+
+def rows_of(waiting: Iterable[Answer], devices: PodGpus) -> list[Row]:
+    """The rows of the table, the longest wait first: pods of one workload that wait for the same reason are one."""
+    grouped: dict[tuple[str, str, tuple[str, str]], list[Answer]] = {}
+    for each in waiting:
+        grouped.setdefault((each.namespace, each.workload, each.causes[0][:2]), []).append(each)
+    rows = []
+    for (namespace, of, _), same in grouped.items():
+        pods = [each.pod for each in same if each.pod]
+        name = f"{of} × {len(same)}" if len(same) > 1 else same[0].name
+        since = min((created(pod) for pod in pods), default=0.0)
+        gpus = gpu_number(sum(sum(devices.asked(pod).values()) for pod in pods))
+        rows.append(Row(f"{namespace}/{name}", since, gpus, same[0].causes[0], same))
+    return sorted(rows, key=lambda row: (row.since, row.name))

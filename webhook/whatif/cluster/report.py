@@ -1,0 +1,285 @@
+"""Reports the GPUs, health and pods of each node: the document of `gpu-admission top -o json` in docs/cli.md."""
+
+import math
+from collections import Counter
+from collections.abc import Iterable, Iterator, Mapping, Sequence, Set
+from typing import Any, Final, Literal
+
+import numpy as np
+
+from webhook.kube.gpus import MODEL_LABELS
+from webhook.kube.other_gpus import other_gpus
+from webhook.kube.pod import MIRROR, Pod, annotations_of, claims_devices, labels_of, owner
+from webhook.kube.pod_requests import counted_demand
+from webhook.kube.record import record_of
+from webhook.kube.taints import node_taints
+from webhook.nodes.rejections import reason_of
+from webhook.placement.feasible import for_any_pod
+from webhook.placement.settings import Health
+from webhook.policy.model import DEFAULT_PROFILE, Policy
+from webhook.state.gpu_amounts import gpu_number, models_of
+from webhook.whatif.cluster.devices import PodGpus
+from webhook.whatif.cluster.measured import Figures
+from webhook.whatif.cluster.snapshot import Object, Snapshot, created, seconds
+
+_POOL_LABELS: Final = (
+    *("node-pool", "nodepool", "cloud.google.com/gke-nodepool", "eks.amazonaws.com/nodegroup"),
+    *("alpha.eksctl.io/nodegroup-name", "karpenter.sh/nodepool", "kubernetes.azure.com/agentpool", "agentpool"),
+    *("doks.digitalocean.com/node-pool", "pool"),
+)
+"""Labels that name the pool of a node; the first that a node has counts."""
+_MAX_NAME: Final = 253
+"""Maximum characters of a name of Kubernetes. An owner reference may have a longer one."""
+AMOUNTS: Final = ("total", "allocated", "promised", "free")
+"""What is counted of each GPU resource."""
+UNKNOWN_HEALTH: Final = "unknown"
+"""The health of a node that may not be read."""
+_PART: Final = {"total": "offered"} | {word: word for word in AMOUNTS[1:]}
+_GPU_LABELS: Final = (
+    *("nvidia.com/gpu.present", "nvidia.com/gpu.count", "feature.node.kubernetes.io/pci-10de.present"),
+    *("kubernetes.azure.com/accelerator", "k8s.amazonaws.com/accelerator", "karpenter.k8s.aws/instance-gpu-count"),
+    *MODEL_LABELS,
+)
+"""Labels of nodes that have GPUs, even if the device plugin offers none."""
+
+
+def report(snapshot: Snapshot, policy: Policy, names: list[str]) -> list[dict[str, Any]]:
+    """The document of each of these nodes, in this order."""
+    health = healths(snapshot, policy, names)
+    state = snapshot.state
+    state.view(snapshot.taken)  # ends expired reservations
+    columns = state.nodes.columns
+    figures = Figures(snapshot.measured, policy.file.gpu_metrics) if snapshot.measured else None
+    devices, rejected, models = PodGpus(snapshot, policy), _rejected(snapshot), models_of(state)
+    result = []
+    for name in names:
+        node, row = snapshot.nodes[name], state.nodes.row_of[name]
+        gpus = {}
+        withdrawn, sharing = 0.0, float(columns.sharing[row])
+        pods = list(_gpu_pods(snapshot.pods_on.get(name, ()), policy, devices))
+        if figures:
+            pods = list(figures.with_pods(name, pods, sharing))
+        for resource, of in devices.amounts.items():
+            if of.offered[row] or of.allocated[row]:
+                gpus[resource] = {key: gpu_number(getattr(of, _PART[key])[row]) for key in AMOUNTS}
+            withdrawn += of.installed[row] - of.offered[row]
+        result.append(
+            {
+                "name": name,
+                "pool": pool_of(node),
+                "model": models.names[models.number[row]],
+                "ready": health[name] != "notReady",
+                "health": health[name],
+                "taints": [taint.text for taint in node_taints(node)],
+                "gpus": gpus,
+                "pods": pods,
+                "host": {
+                    name: {"total": int(columns.capacity[name][row]), "free": max(0, int(columns.free[name][row]))}
+                    for name in ("cpu", "memory")
+                    if name in columns.capacity
+                },
+                **({"sharing": gpu_number(sharing)} if sharing > 1 else {}),
+                **({"withdrawn": gpu_number(withdrawn)} if withdrawn else {}),
+                **({"rejected": rejected[name]} if rejected[name] else {}),
+                **(figures.of(name, gpus.values(), sharing, pods) if figures else {}),
+            }
+        )
+    return result
+
+
+def report_of_pods(snapshot: Snapshot, policy: Policy) -> list[dict[str, Any]]:
+    """For those who may not list nodes: a document for each node on which a pod has GPUs, with what the pods have. All else is
+    not known."""
+    devices, found = PodGpus(snapshot, policy), []
+    for name, pods in sorted(snapshot.pods_on.items()):
+        if shown := list(_gpu_pods(pods, policy, devices)):
+            sums = Counter[str]()
+            for pod in shown:
+                sums.update(pod["gpus"])
+            gpus = {resource: dict.fromkeys(AMOUNTS, 0) | {"allocated": count} for resource, count in sums.items()}
+            unknown = {"pool": "", "model": "", "health": UNKNOWN_HEALTH, "taints": []}
+            found.append({"name": name, **unknown, "gpus": gpus, "pods": shown})
+    return found
+
+
+def _rejected(snapshot: Snapshot) -> Counter[str]:
+    """The pods that their node rejected and that nobody has deleted, by node."""
+    return Counter(
+        [
+            str(pod["spec"].get("nodeName"))
+            for pod in snapshot.of("Pod")
+            if pod["status"].get("phase") == "Failed" and reason_of(str(pod["status"].get("reason")))
+        ]
+    )
+
+
+def pools(nodes: Sequence[Mapping[str, Any]], by: Literal["pool", "model"] = "pool") -> Iterator[dict[str, Any]]:
+    """The sums of each pool or model, then of all nodes (its name is None) if there are several.
+
+    Each has "gpus" by resource with its number of "nodes", and the known ones of the metrics keys of `Figures.of`.
+    """
+    names = sorted({node[by] for node in nodes})
+    for name in [*names, None] if len(names) > 1 else names:
+        members = [node for node in nodes if name is None or node[by] == name]
+        gpus = {}
+        for resource in sorted({resource for node in members for resource in node["gpus"]}):
+            of = [node["gpus"][resource] for node in members if resource in node["gpus"]]
+            sums = {key: gpu_number(sum(each[key] for each in of)) for key in AMOUNTS}
+            gpus[resource] = {"nodes": len(of), **sums}
+        yield {by: name, "gpus": gpus, **_metrics_together(members)}
+
+
+def holder(pod: Mapping[str, Any], by: str) -> str:
+    """The namespace, class or owner of a pod of `report`."""
+    return f"{pod['namespace']}/{pod['workload']}" if by == "workload" else str(pod[by])
+
+
+def holders(nodes: Iterable[Mapping[str, Any]], by: str) -> list[dict[str, Any]]:
+    """Who has the GPUs of these nodes: for each namespace, class or owner its number of pods and nodes, the start of its oldest
+    pod, and its GPUs by resource. Most GPUs first. Where GPUs are measured also how many are idle. Where the
+    labels of metrics do not say which pod has which GPU, an idle one counts for the holder who has it even if all GPUs of the
+    others on the node are among the idle ones."""
+    pods, on, gpus, since = Counter[str](), dict[str, Counter[str]](), dict[str, dict[str, float]](), dict[str, int]()
+    idle: Counter[str] | None = None
+    for node in nodes:
+        here, named, seen = dict[str, float](), Counter[str](), set[tuple[str, str]]()
+        for pod in node["pods"]:
+            name = holder(pod, by)
+            pods[name] += 1
+            since[name] = min(since.get(name, pod["since"]), pod["since"])
+            has = _counted_once(pod, {claim for of, claim in seen if of == name})
+            seen.update([(name, claim) for claim in pod.get("shared", ())])
+            on.setdefault(name, Counter())[node["name"]] += sum(has.values())  # type: ignore[assignment]
+            of = gpus.setdefault(name, {})
+            for resource, amount in has.items():
+                of[resource] = of.get(resource, 0) + amount
+            here[name] = here.get(name, 0) + sum(has.values()) - pod.get("measured", 0)
+            named[name] += pod.get("idle", 0)
+        if "idle" in node:
+            rest = node["idle"] - named.total() - sum(here.values())
+            surely = {name: max(0, math.floor(rest + own)) for name, own in here.items()}
+            idle = (idle or Counter()) + named + Counter(surely)
+    names = sorted(pods, key=lambda name: (-sum(gpus[name].values()), name))
+    return [
+        {by: name, "pods": pods[name], "nodes": len(on[name]), "since": since[name]}
+        | {"gpus": {resource: gpu_number(amount) for resource, amount in sorted(gpus[name].items())}}
+        | ({} if idle is None else {"idle": idle[name]})
+        | ({"on": {node: gpu_number(amount) for node, amount in sorted(on[name].items())}} if by == "workload" else {})
+        for name in names
+    ]
+
+
+def _counted_once(pod: Mapping[str, Any], claims: Set[str]) -> dict[str, float]:
+    """The GPUs of a pod without those of these claims, which another pod of the same holder has too."""
+    has: dict[str, float] = dict(pod["gpus"])
+    for claim in claims & pod.get("shared", {}).keys():
+        for driver, amount in pod["shared"][claim].items():
+            has[driver] -= amount
+    return has
+
+
+def _metrics_together(nodes: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
+    """The metrics keys of several nodes together, as far as known."""
+    known = {key: [node[key] for node in nodes if key in node] for key in ("idle", "memory", "temperature", "sick")}
+    result = {key: sum(known[key]) for key in ("idle", "sick") if known[key]}
+    if measured := sum(node.get("measured", 0) for node in nodes):
+        total = sum(node["utilisation"] * node["measured"] for node in nodes if "measured" in node)
+        result["utilisation"] = round(total / measured)
+    if known["temperature"]:
+        result["temperature"] = max(known["temperature"])
+    memory = {key: sum(each[key] for each in known["memory"]) for key in ("used", "total")}
+    return result | ({"memory": memory} if known["memory"] else {})
+
+
+def gpu_nodes(snapshot: Snapshot, policy: Policy) -> list[str]:
+    """The names of all nodes that offer GPUs, or have GPUs by their labels, sorted."""
+    offering = _offering(snapshot, policy)
+    return sorted([name for name, node in snapshot.nodes.items() if name in offering or has_gpu_labels(node)])
+
+
+def healths(snapshot: Snapshot, policy: Policy, names: list[str]) -> dict[str, str]:
+    """The health of each of these nodes: a word that docs/cli.md describes. If several apply, the worst."""
+    nodes, offering = snapshot.state.nodes, _offering(snapshot, policy)
+    judged, rows = for_any_pod(_health(policy)), slice(0, nodes.columns.rows)
+    words = {
+        "notReady": judged.down(nodes, rows),
+        "unhealthy": judged.sick(nodes, rows),
+        "cordoned": judged.cordoned(nodes, rows),
+    }
+
+    def health(name: str) -> str:
+        row, without = nodes.row_of[name], has_gpu_labels(snapshot.nodes[name]) and name not in offering
+        found = next((word for word, mask in words.items() if mask[row]), "")
+        return found or ("offersNoGpus" if without else "healthy")
+
+    return {name: health(name) for name in names}
+
+
+def _offering(snapshot: Snapshot, policy: Policy) -> set[str]:
+    """The names of the nodes that offer GPUs, by a device plugin or one by one."""
+    nodes = snapshot.state.nodes
+    return {nodes.columns.name[row] for row in np.flatnonzero(nodes.with_gpus(policy.gpus)).tolist()}
+
+
+def _health(policy: Policy) -> Health:
+    return policy.profile(DEFAULT_PROFILE)[1].placement.health
+
+
+def has_gpu_labels(node: Object) -> bool:
+    labels = labels_of(node)
+    return any(labels.get(key, "") not in ("", "false", "0") for key in _GPU_LABELS)
+
+
+def pool_of(node: Object) -> str:
+    """The name of the node's pool; "" if no label says."""
+    labels = labels_of(node)
+    return next((labels[key] for key in _POOL_LABELS if key in labels), "")
+
+
+def gpus_of(pod: Pod, policy: Policy) -> dict[str, int]:
+    """How many GPUs of each resource of a device plugin the pod requests."""
+    return {name: amount for name, amount in counted_demand(pod).requests if policy.gpus.kind(name) is not None}
+
+
+def asks_for_gpus(pod: Pod, policy: Policy) -> bool:
+    """Whether the webhook decides about the pod as one with GPUs: it asks for some, or claims devices, or has parts of GPUs."""
+    return bool(gpus_of(pod, policy) or claims_devices(pod) or other_gpus(pod))
+
+
+def _gpu_pods(pods: Iterable[Pod], policy: Policy, devices: PodGpus) -> Iterator[dict[str, Any]]:
+    for pod in pods:
+        if gpus := devices.of(pod):
+            since, shared = int(seconds(pod["status"].get("startTime")) or created(pod)), devices.shared(pod)
+            yield {**named(pod, policy), "since": since, "gpus": gpus, **({"shared": shared} if shared else {})}
+
+
+def named(pod: Pod, policy: Policy) -> dict[str, Any]:
+    """The pod's names, workload and class."""
+    metadata = pod["metadata"]
+    recorded = record_of(pod).get("class") or policy.classify(pod, owner(pod), metadata["namespace"]).name
+    names = {"namespace": metadata["namespace"], "name": metadata["name"]}
+    return {**names, "workload": workload_name(pod), "class": recorded}
+
+
+def workload_name(pod: Pod) -> str:
+    """The workload of the pod, as kubectl names it: job/train, deployment/chat, pod/one. A static pod has none."""
+    controller, labels = owner(pod), labels_of(pod)
+    if controller is None or controller.kind == "Node":
+        return f"pod/{pod['metadata']['name']}"
+    suffix = labels.get("pod-template-hash")
+    if controller.kind == "ReplicaSet" and suffix and controller.name.endswith(f"-{suffix}"):
+        return f"deployment/{controller.name.removesuffix(f'-{suffix}')}"
+    return f"{controller.kind.lower()[:_MAX_NAME]}/{controller.name[:_MAX_NAME]}"
+
+
+def stays(pod: Pod) -> bool:
+    """Whether the pod is one of its node, and of no other: a static pod, or of a DaemonSet."""
+    controller = owner(pod)
+    return MIRROR in annotations_of(pod) or (controller is not None and controller.kind in ("DaemonSet", "Node"))
+
+
+def unhealthy_nodes(snapshot: Snapshot, policy: Policy) -> frozenset[str]:
+    """The names of the nodes that `placement.health` of the default profile calls unhealthy."""
+    nodes = snapshot.state.nodes
+    sick = for_any_pod(_health(policy)).sick(nodes, slice(0, nodes.columns.rows))
+    return frozenset([nodes.columns.name[row] for row in np.flatnonzero(sick)])

@@ -1,0 +1,51 @@
+"""What forbids that a pod is moved from its node: budgets, and annotations that say so."""
+
+from collections.abc import Iterator, Mapping
+from typing import Final
+
+from webhook.kube.pod import Pod, annotations_of, labels_of, owner
+from webhook.kube.selectors import matches
+from webhook.text import quoted
+from webhook.whatif.cluster.report import stays
+from webhook.whatif.cluster.snapshot import Object, Snapshot
+
+_FORBIDDING: Final[Mapping[str, str]] = {
+    "karpenter.sh/do-not-disrupt": "true",
+    "karpenter.sh/do-not-evict": "true",
+    "cluster-autoscaler.kubernetes.io/safe-to-evict": "false",
+}
+"""Annotations of pods, with the value that forbids it."""
+
+
+class Budgets:
+    """The PodDisruptionBudgets of a snapshot."""
+
+    def __init__(self, snapshot: Snapshot) -> None:
+        self._of: dict[str, list[Object]] = {}
+        for each in snapshot.of("PodDisruptionBudget"):
+            self._of.setdefault(each["metadata"].get("namespace") or "", []).append(each)
+
+    def of(self, pod: Pod) -> list[Object]:
+        """The budgets that count the pod."""
+        here = self._of.get(pod["metadata"]["namespace"], ())
+        return [each for each in here if matches(each["spec"].get("selector"), labels_of(pod))]
+
+    def spent(self, pod: Pod) -> list[str]:
+        """The names of those that allow no further disruption now."""
+        return [
+            each["metadata"]["name"] for each in self.of(pod) if not int(each["status"].get("disruptionsAllowed") or 0)
+        ]
+
+
+def forbidden(pod: Pod, budgets: Budgets) -> Iterator[str]:
+    """Why nobody should move the pod. Nobody would create a bare pod again, one of its node comes back, and a claim that it
+    names stays where it is."""
+    if owner(pod) is None:
+        yield "it has no controller: nobody would create it again"
+    elif stays(pod):
+        yield "it is one of its node, and comes back there"
+    if any(entry.get("resourceClaimName") for entry in pod["spec"].get("resourceClaims") or ()):
+        yield "it names a ResourceClaim, whose devices stay on the node"
+    notes = annotations_of(pod)
+    yield from [f"its annotation {key} is {value}" for key, value in _FORBIDDING.items() if notes.get(key) == value]
+    yield from [f"PodDisruptionBudget {quoted(name)} allows no disruption now" for name in budgets.spent(pod)]

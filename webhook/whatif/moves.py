@@ -1,0 +1,143 @@
+"""Where the GPU pods of a node could go, so that the whole node becomes free. Nothing is moved: it is only said."""
+
+from collections.abc import Iterator
+from typing import Any, Final, NamedTuple
+
+import numpy as np
+
+from webhook.devices.source_kai import KAI
+from webhook.kube.pod import Pod
+from webhook.kube.record import record_of
+from webhook.placement.constraints import Mask
+from webhook.whatif.cluster.devices import PodGpus
+from webhook.whatif.cluster.snapshot import full_name
+from webhook.whatif.disruption import Budgets, forbidden
+from webhook.whatif.waiting.diagnosis import fits
+from webhook.whatif.waiting.free_devices import SIMULATED
+from webhook.whatif.waiting.situation import Case, Situation
+
+_MAX_TRIED: Final = 100
+"""Maximum number of nodes that are tried, those with the fewest allocated GPUs first."""
+_MAX_PODS: Final = 8
+"""Maximum number of pods that a suggestion moves."""
+_MAX_FOUND: Final = 3
+
+
+class Move(NamedTuple):
+    pod: Pod
+    to: str
+    """The name of a node; "" if the pod cannot go."""
+    why: str = ""
+    """Why it cannot."""
+
+    def document(self) -> dict[str, Any]:
+        return {"pod": full_name(self.pod), "to": self.to, **({"why": self.why} if self.why else {})}
+
+
+class Suggestion(NamedTuple):
+    """These moves free the node as a whole. Each suggestion counts on those before it."""
+
+    node: str
+    moves: list[Move]
+
+    def document(self) -> dict[str, Any]:
+        return {"node": self.node, "moves": [move.document() for move in self.moves]}
+
+
+def suggestions(situation: Situation) -> Iterator[Suggestion]:
+    """At most _MAX_FOUND, those that move the fewest GPUs first. No other node loses its wholeness, and none to which pods have
+    moved is to be emptied. Pods that train are not moved: they would begin again."""
+    found, moving, targets = 0, Moving(situation), set[str]()
+    for row in _partly_used(situation)[:_MAX_TRIED]:
+        name = situation.names[row]
+        if found < _MAX_FOUND and name not in targets and (moves := moving.emptied(row, most=_MAX_PODS)):
+            found += 1
+            targets.update([move.to for move in moves])
+            yield Suggestion(name, moves)
+
+
+def _partly_used(s: Situation) -> list[int]:
+    """The nodes of which some GPUs are allocated, and could be used again: fewest allocated first."""
+    used = sum([each.offered - each.free for each in s.gpus.of.values()], np.zeros(len(s.alive)))
+    rows = np.flatnonzero(s.alive & ~s.cordoned & (used > 0))
+    return sorted(rows.tolist(), key=lambda row: (float(used[row]), s.names[row]))
+
+
+class Moving:
+    """Moves the GPU pods of nodes to others, in one situation."""
+
+    def __init__(self, situation: Situation) -> None:
+        self._s, self._devices = situation, PodGpus(situation.snapshot, situation.policy)
+        self._budgets = Budgets(situation.snapshot)
+
+    def pods(self, row: int) -> list[Pod]:
+        """The pods on the node that have GPUs, those with most first."""
+        pods = [pod for pod in self._s.pods_on.get(self._s.names[row], ()) if self._devices.of(pod)]
+        return sorted(pods, key=lambda pod: (-sum(self._devices.of(pod).values()), full_name(pod)))
+
+    def emptied(self, row: int, *, most: int) -> list[Move]:
+        """The moves after which no GPU of the node is allocated; [], and nothing is moved, if some pod has no other place."""
+        s, pods = self._s, self.pods(row)
+        if not pods or len(pods) > most or any(self._why_not(pod) or self._trains(pod) for pod in pods):
+            return []
+        before, saved = {name: amounts.copy() for name, amounts in s.free.items()}, s.devices.saved()
+        moves = self._moves(row, pods, s.healthy & ~s.gpus.whole())
+        if any(not move.to for move in moves):
+            s.free.update(before)
+            s.devices.restore(saved)
+            for move in moves:
+                if move.to:
+                    s.gpus.count(s.nodes.row_of[move.to])
+            return []
+        s.devices.release(row, {holder for pod in pods for holder in self._devices.holders(pod)})
+        s.gpus.count(row)
+        return moves
+
+    def all_from(self, row: int) -> list[Move]:
+        """For each pod of the node with GPUs where it could go, or why it cannot."""
+        return self._moves(row, self.pods(row), self._s.healthy)
+
+    def _moves(self, row: int, pods: list[Pod], allowed: Mask) -> list[Move]:
+        s, moves = self._s, list[Move]()
+        for pod in pods:
+            case = Case(s, _again(pod))
+            why = self._why_not(pod)
+            target = None if why else _target(s, case, row, list(self._devices.of(pod)), allowed)
+            if target is None:
+                moves.append(Move(pod, "", why or "no other node could take it now"))
+                continue
+            for name, amount in case.demand.requests:
+                if name in s.free:
+                    s.free[name][target] -= amount
+                    s.free[name][row] += amount
+            s.devices.bind(case.wants, target)
+            s.gpus.count(target)
+            moves.append(Move(pod, s.names[target]))
+        return moves
+
+    def _why_not(self, pod: Pod) -> str:
+        """Why the pod is not moved; "" if it may be. KAI says where its parts go."""
+        if KAI.name in self._devices.of(pod):
+            return "KAI says where its part of a GPU goes"
+        return "; ".join(forbidden(pod, self._budgets))
+
+    def _trains(self, pod: Pod) -> bool:
+        return str(record_of(pod).get("class") or "") == "training"
+
+
+def _again(pod: Pod) -> Pod:
+    """The pod as its controller will create it again: nobody has made its claims."""
+    return {
+        **pod,
+        "metadata": {**pod["metadata"], "uid": f"{SIMULATED}{pod['metadata'].get('uid')}"},
+        "status": {name: value for name, value in pod["status"].items() if name != "resourceClaimStatuses"},
+    }
+
+
+def _target(s: Situation, case: Case, away_from: int, gpus: list[str], allowed: Mask) -> int | None:
+    """The node with the fewest free GPUs that could take the pod and is allowed; None if there is none."""
+    able = fits(case) & allowed
+    able[away_from] = False
+    free = sum([s.gpus.of[name].free for name in gpus if name in s.gpus.of], np.zeros(len(s.alive)))
+    rows = np.flatnonzero(able).tolist()
+    return min(rows, key=lambda each: (float(free[each]), s.names[each]), default=None)

@@ -1,0 +1,272 @@
+"""Checks ResourceClaims (DRA): whether they exist, and which nodes have the devices for them.
+
+k8s.io/kubernetes pkg/scheduler/framework/plugins/dynamicresources.
+"""
+
+from collections.abc import Iterator, Mapping
+from math import floor
+from typing import Any, Final, NamedTuple
+
+import numpy as np
+
+from webhook.devices.claims import selectors_of
+from webhook.devices.source_kai import KAI, asking
+from webhook.devices.types import DeviceClaim
+from webhook.placement.constraints import Mask
+from webhook.text import bare, listed, plural, quoted
+from webhook.whatif.cluster.snapshot import Object
+from webhook.whatif.waiting.causes import Cause, NodeCheck
+from webhook.whatif.waiting.free_devices import Wants, claim_entries, is_simulated
+from webhook.whatif.waiting.situation import Case, Situation
+from webhook.whatif.waiting.unoffered import without
+from webhook.whatif.waiting.volumes import selected
+from webhook.whatif.waiting.workloads import refusal
+
+_MAX_USERS: Final = 256
+"""Maximum number of pods that share a claim (resource.k8s.io/v1 ResourceClaimReservedForMaxSize)."""
+_LARGEST_PART: Final = 0.99
+"""KAI refuses a pod that asks for all of a GPU as a part."""
+_FAILED: Final = "FailedResourceClaimCreation"
+_ANY_TAINT: Final = (("", None, ""),)
+_SLICES: Final = "kubectl get resourceslices"
+
+
+class _Request(NamedTuple):
+    """One request of a pod for devices, without its others."""
+
+    who: str
+    """What messages call its claim, or the extended resource for which one is made."""
+    device_class: str
+    own: tuple[str, ...]
+    """Its expressions beside those of the class."""
+    wants: Wants
+    claim: DeviceClaim
+    """Of those that match it asks for one at least if it asks for all."""
+    every: bool = False
+    """It asks for all devices of a node that match."""
+
+    @property
+    def devices(self) -> int:
+        return self.claim.requests[0][0].devices
+
+    def most(self, s: Situation, rows: Mask, *, free: bool = True, enough: int = 0, **changed: Any) -> int:
+        """How many devices it could have on one of these nodes, of those that are free or of all; no more than are `enough`.
+        `changed`: fields of the request in its most wanted alternative."""
+        asked = self.claim.requests[0][0]
+
+        def claim(number: int) -> DeviceClaim:
+            return self.claim._replace(requests=((asked._replace(devices=number, **changed),),))
+
+        return s.devices.most(claim, enough or self.devices, rows, free=free)
+
+
+def missing(case: Case) -> Iterator[Cause]:
+    """Claims for which the scheduler looks at no node."""
+    s = case.situation
+    classes = {name for _, name in s.snapshot.named("DeviceClass")}
+    for entry, name in claim_entries(case.pod):
+        template, (who, claim) = entry.get("resourceClaimTemplateName"), _claim(case, entry, name)
+        if template is None and name is None:
+            text = f"spec.resourceClaims {quoted(str(entry.get('name')))} names no claim and no template"
+            yield Cause("claimMissing", text, "write its resourceClaimName or its resourceClaimTemplateName")
+        elif claim is None and name is None:
+            yield from case.absent("claimTemplateMissing", "ResourceClaimTemplate", str(template))
+        elif claim is None:
+            yield from case.absent("claimMissing", "ResourceClaim", str(name))
+        elif name is None and not is_simulated(case.pod):
+            yield _not_made(case, entry, f"no ResourceClaim was made of template {bare(str(template))}")
+        else:
+            for device_class in sorted(_classes(claim) - classes):
+                yield from case.absent("deviceClassMissing", "DeviceClass", device_class, f" ({who})")
+            if len(claim["status"].get("reservedFor") or ()) >= _MAX_USERS:
+                text = f"ResourceClaim {bare(str(name))} is used by {_MAX_USERS} pods, the most that can"
+                yield Cause("claimInUse", text, "use another claim")
+
+
+def _not_made(case: Case, entry: Mapping[str, Any], text: str) -> Cause:
+    """The cause for a claim that nobody has made of its template."""
+    s, made_for = case.situation, f"PodResourceClaim {entry.get('name')}: "
+    said = [str(e.get("message")) for e in s.events_of("Pod", case.pod) if e.get("reason") == _FAILED]
+    if message := next((each for each in said if made_for in each), ""):
+        return refusal(s, case.namespace, f"{text}: ", message)
+    fix = f"see kubectl describe pod -n {case.namespace} {bare(case.pod['metadata']['name'])}"
+    return Cause("claimMissing", f"{text} yet", fix)
+
+
+def _claim(case: Case, entry: Mapping[str, Any], name: str | None) -> tuple[str, Object | None]:
+    """What messages call the claim of an entry, and the claim: as it would be if it is not made yet; None if there is none."""
+    s = case.situation
+    if name is not None:
+        return f"claim {bare(name)}", s.snapshot.named("ResourceClaim").get((case.namespace, name))
+    template = str(entry.get("resourceClaimTemplateName"))
+    found = s.snapshot.named("ResourceClaimTemplate").get((case.namespace, template))
+    made = None if found is None else {"spec": found["spec"].get("spec") or {}, "status": {}}
+    return f"claim of template {bare(template)}", made
+
+
+def _written(claim: Object) -> list[list[Mapping[str, Any]]]:
+    """The alternatives of each request of a claim, as they are written."""
+    asked = (claim["spec"].get("devices") or {}).get("requests") or ()
+    return [each.get("firstAvailable") or [each.get("exactly") or each] for each in asked]
+
+
+def _classes(claim: Object) -> set[str]:
+    return {str(each["deviceClassName"]) for alternatives in _written(claim) for each in alternatives}
+
+
+def _requests(case: Case) -> Iterator[_Request]:
+    """The requests of the claims that have no devices yet."""
+    s = case.situation
+    for entry, name in claim_entries(case.pod):
+        who, claim = _claim(case, entry, name)
+        if claim is None:
+            continue
+        for asked in s.devices.asked(case.pod, [(entry, name)]).claims:
+            for place, (written, alternatives) in enumerate(zip(_written(claim), asked.requests, strict=True)):
+                own = [each for each in asked.constraints if not each.requests or place in each.requests]
+                one = tuple([each._replace(devices=max(1, each.devices)) for each in alternatives])
+                alone = DeviceClaim((one,), tuple([each._replace(requests=frozenset()) for each in own]))
+                first, every = written[0], not alternatives[0].devices
+                yield _Request(who, first["deviceClassName"], selectors_of(first), Wants((alone,)), alone, every)
+    for resource, alone in case.wants.extended.items():
+        name = s.snapshot.state.device_demands.class_of(resource)
+        yield _Request(bare(resource), name, (), Wants(extended={resource: alone}), alone)
+
+
+def devices(case: Case) -> NodeCheck:
+    """Nodes without enough free devices for the pod's claims, or without the devices that are allocated to them."""
+    s, away = case.situation, _away(case)
+    few, unknown = s.devices.search(case.wants, s.alive)
+    if case.part is not None:
+        few = few | ~s.groups.fits(case.part, case.whole_gpus)
+
+    def explain(mask: Mask, alone: Mask) -> Iterator[Cause]:
+        left, asked = mask.copy(), [*_requests(case)]
+        for each in asked:
+            if (off := left & few & s.devices.search(each.wants, s.alive).few).any():
+                left &= ~off
+                yield from _short(s, each, off, alone & (len(asked) == 1))
+        if (off := left & few).any():
+            left &= ~off
+            yield from _apart(case, asked, off, alone) if case.part is None else _no_room(case, case.part, off, alone)
+        if (off := left & unknown).any():
+            left &= ~off
+            why = case.wants.reason or "a selector cannot be evaluated here, or it would take long"
+            text = f"the pod: whether the devices of {s.where(off)} can be had is not known: {why}"
+            fix = f"see what the scheduler says, or what the devices are: {_SLICES} -o yaml"
+            yield s.cause("noDevice", text, fix, off, np.zeros_like(off))
+        for who, elsewhere in away.items():
+            if (off := left & elsewhere).any():
+                there = s.where(s.alive & ~elsewhere)
+                text = f"the devices of {who} are on {there}, not on {s.where(off)}"
+                fix = f"make room on {there}, or use a claim of its own: a ResourceClaimTemplate makes one for each pod"
+                yield s.cause("claimElsewhere", text, fix, off, np.zeros_like(off))  # room on other nodes than these
+
+    return NodeCheck(s.alive & np.any([few, unknown, *away.values()], axis=0), explain)
+
+
+def _short(s: Situation, request: _Request, off: Mask, alone: Mask) -> Iterator[Cause]:
+    """The cause for nodes with too few devices for a request: none matches, there are fewer, or others have them."""
+    number, nobody = request.devices, np.zeros_like(alone)
+    most, free = (request.most(s, off, free=each) for each in (False, True))
+    asked = f"{request.who}: {plural(number, 'device')} of {bare(request.device_class)} wanted"
+    of_class = s.snapshot.state.device_demands.class_selectors(request.device_class) or ()
+    if most < number and request.most(s, off, free=False, tolerations=_ANY_TAINT) > most:
+        keys = listed(map(bare, s.devices.taints(off)), 3)
+        text = f"{asked}, and it does not tolerate the taints of devices of {s.where(off)}: {keys}"
+        fix = (
+            "remove the taints (kubectl get devicetaintrules, or the driver tells why), or tolerate them in a new claim"
+        )
+        alone = nobody  # devices with a taint may not work
+    elif not request.most(s, s.alive, free=False, enough=1, selectors=of_class, amounts=()):
+        text, alone = f"{asked}, and no node has any", nobody
+        fix = f"install or repair the driver that offers them: {_SLICES}"
+    elif not request.most(s, s.alive, free=False, enough=1):
+        wanted = listed([f"«{bare(each)}»" for each in request.own], 3) or "the capacity that it asks for"
+        text = f"{asked}, and no device matches {wanted}"
+        fix = f"correct the selector in a new claim; what devices have: {_SLICES} -o yaml"
+        alone = nobody  # nobody can try it: what it should say is not known
+    else:
+        text = f"{asked}, at most {free} free on a node: not on {s.where(off)}"
+        if not most:
+            fix = f"let the pod run where they are, or repair the driver on {s.where(off)}: {_SLICES}"
+            alone = nobody  # nobody can try it: what the driver would offer is not known
+        elif most < number:
+            later = f" ({most} when nothing else runs there)" if 0 < free < most else ""
+            fix = f"ask for at most {free or most} in a claim{later}, or repair the driver there: {_SLICES}"
+            alone = alone if free else nobody
+        else:
+            others = _users(s, request.device_class, off)
+            fix = f"wait for pod/{others[0]} to end" if others else "wait for a claim to be released"
+            fix = f"{fix}, or ask for fewer devices: {free} {'are' if free != 1 else 'is'} free" if free else fix
+    yield s.cause("noDevice", text, fix, off, alone)
+
+
+def _users(s: Situation, device_class: str, nodes: Mask) -> list[str]:
+    """The pods for which claims with devices of this class on these nodes are reserved."""
+    known = s.snapshot.named("ResourceClaim")
+    claims = [known[namespace, name] for namespace, name in s.devices.holders(nodes)]
+    return sorted(
+        {
+            f"{user.get('name')} in {claim['metadata']['namespace']}"
+            for claim in claims
+            if device_class in _classes(claim)
+            for user in claim["status"].get("reservedFor") or ()
+        }
+    )
+
+
+def _no_room(case: Case, part: DeviceClaim, off: Mask, alone: Mask) -> Iterator[Cause]:
+    """The causes for nodes that have no GPU of which KAI could give the pod its part."""
+    s, number = case.situation, part.requests[0][0].devices
+    if (none := off & (s.capacity.get(KAI.whole, np.zeros(len(off))) == 0)).any():
+        yield from without(case, KAI.whole, none, alone)
+    if (never := off & ~none & s.groups.refused).any():
+        text = f"{s.where(never)}: KAI gives no parts of GPUs where there are MIG instances or GPUs by DRA"
+        yield s.cause("noDevice", text, "let the pod run on other nodes", never, np.zeros_like(off))
+    if not (off := off & ~none & ~s.groups.refused).any():
+        return
+    most = floor(100 * s.groups.most(np.flatnonzero(off), case.whole_gpus, number)) / 100
+    of = f"{number} GPUs" if number > 1 else "a GPU"
+    text = f"{s.where(off)}: at most {most:g} of {of} free for the part that it asks for"
+    most = min(most, _LARGEST_PART)
+    fix = (
+        f"ask for gpu-fraction: {most:g} at most, or wait for a pod there to end"
+        if most
+        else "wait for a pod there to end"
+    )
+    yield s.cause("noDevice", text, fix, off, alone, asking(case.pod, most) if most else None)
+
+
+def _apart(case: Case, asked: list[_Request], off: Mask, alone: Mask) -> Iterator[Cause]:
+    """The cause for nodes that have enough devices for each request of the pod, and not for all of them."""
+    s = case.situation
+    if parts := [claim.source for claim in case.wants.claims if claim.source]:
+        by = listed(sorted(set(parts)))
+        text = f"no GPU of {s.where(off)} has enough free for the part that it asks for (by {by})"
+        yield s.cause("noDevice", text, "ask for a smaller part, or wait for a pod there to end", off, alone)
+        return
+    who = listed([*dict.fromkeys([each.who for each in asked])])
+    others = sorted({pod for each in asked for pod in _users(s, each.device_class, off)})
+    if not any(each.every for each in asked):
+        text = f"{who}: not enough devices for all requests together on {s.where(off)}: each alone could be met"
+    else:
+        text = f"{who}: all devices that match are wanted, and others have some of those of {s.where(off)}, or they have taints"
+    fix = f"wait for pod/{others[0]} to end" if others else "ask for other or fewer devices in a new claim"
+    yield s.cause("noDevice", text, f"{fix}; what devices have: {_SLICES} -o yaml", off, alone & bool(others))
+
+
+def elsewhere(case: Case) -> Mask:
+    """Nodes that cannot reach the devices that are allocated to the pod's claims."""
+    away: Mask = np.any([np.zeros_like(case.situation.alive), *_away(case).values()], axis=0)
+    return away
+
+
+def _away(case: Case) -> dict[str, Mask]:
+    """The same for each claim that has devices, by what messages call it."""
+    found = {}
+    for entry, name in claim_entries(case.pod):
+        who, claim = _claim(case, entry, name)
+        if claim is not None and (allocation := claim["status"].get("allocation")):
+            found[who] = ~selected(case.situation, allocation.get("nodeSelector"))
+    return found

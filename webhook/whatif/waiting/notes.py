@@ -1,0 +1,129 @@
+"""What a person asks next about a pod that waits: who is ahead of it, whom it could preempt, and whether a node will come."""
+
+from collections.abc import Iterable, Iterator
+from typing import Final
+
+import numpy as np
+
+from webhook.kube.pod import Pod, annotations_of, priority_of
+from webhook.placement.constraints import Mask
+from webhook.text import bare, listed, plural
+from webhook.whatif.cluster.report import gpus_of
+from webhook.whatif.cluster.snapshot import Object, full_name
+from webhook.whatif.waiting import resources
+from webhook.whatif.waiting.causes import Cause
+from webhook.whatif.waiting.situation import Case, Situation
+
+_AUTOSCALERS: Final = {
+    "TriggeredScaleUp": "a node will come",
+    "NotTriggerScaleUp": "no node will come",
+    "FailedScaleUp": "no node came",
+    "FailedToScaleUpGroup": "no node came",
+}
+"""What the Events of the cluster autoscaler about a pod mean, by their reason (cluster-autoscaler/processors/status)."""
+_KARPENTER: Final = {"Nominated": "a node will come", "FailedScheduling": "no node will come"}
+"""The same of Karpenter (pkg/controllers/provisioning/scheduling/events)."""
+_FULL: Final = ("gpusFragmented", "gpusTaken")
+"""Causes after which people ask whether a node will come."""
+_TOO_LITTLE: Final = (
+    *_FULL,
+    *("moreThanAnyNode", "nodesTooSmall", "insufficientCpu", "insufficientMemory", "insufficientEphemeralStorage"),
+)
+"""Causes after which people ask who wrote these requests."""
+_MAX_NAMED: Final = 3
+_MAX_MESSAGE: Final = 300
+
+
+def ahead(case: Case) -> Iterator[str]:
+    """The waiting pods with GPUs that the scheduler tries first, by their priority."""
+    s, own = case.situation, priority_of(case.pod)
+    before = [pod for pod in s.waiting if priority_of(pod) > own and gpus_of(pod, s.policy)]
+    if before and gpus_of(case.pod, s.policy):
+        before.sort(key=priority_of, reverse=True)
+        names = listed([full_name(pod) for pod in before], _MAX_NAMED)
+        yield f"ahead of it by priority: {plural(len(before), 'pod')} with GPUs ({names})"
+
+
+def preemption(case: Case, only_full: Mask) -> Iterator[str]:
+    """Which pods the scheduler may evict for this one, or why none. `only_full`: nodes that nothing but their pods excludes.
+
+    Source: pkg/scheduler/framework/plugins/defaultpreemption (SelectVictimsOnNode: pods of higher priority are kept first) and
+    pkg/scheduler/framework/preemption (pickOneNodeForPreemption: the fewest violated PodDisruptionBudgets, then the lowest
+    priority of the highest victim). The scheduler may violate a budget where no other node is left.
+    """
+    s, own = case.situation, priority_of(case.pod)
+    if not only_full.any():
+        return
+    victims_on = [(found, row) for row in np.flatnonzero(only_full).tolist() if (found := resources.victims(case, row))]
+    if case.pod["spec"].get("preemptionPolicy") == "Never":
+        if not victims_on:  # otherwise a cause says so
+            of = case.pod["spec"].get("priorityClassName")
+            yield f"it preempts nobody: preemptionPolicy Never{f' of priority class {bare(of)}' if of else ''}"
+        return
+    if not victims_on:
+        lower = any(only_full[row] and priority_of(pod) < own for row, pod in s.bound)
+        why = (
+            f"pods of a priority below {own} hold too little"
+            if lower
+            else f"no pod has a priority below its own, {own},"
+        )
+        yield f"it can preempt nobody: {why} on {s.where(only_full)}"
+        return
+    victims, row = min(victims_on, key=lambda each: (resources.costs(s, each[0]), s.names[each[1]]))
+    names = listed([f"{full_name(pod)} (priority {priority_of(pod)}{_kept(s, pod)})" for pod in victims], _MAX_NAMED)
+    yield f"by its priority {own} it may preempt {plural(len(victims), 'pod')} on node {s.names[row]}: {names}"
+
+
+def _kept(s: Situation, pod: Pod) -> str:
+    names = s.budgets.spent(pod)
+    return f", though PodDisruptionBudget {listed(map(bare, names))} allows none" if names else ""
+
+
+def unhealthy(case: Case, only_full: Mask) -> Iterator[str]:
+    """The nodes that nothing but their pods excludes, and that the policy calls unhealthy: a fix may send the pod there."""
+    s = case.situation
+    if gpus_of(case.pod, s.policy) and (names := [name for name in s.named(only_full) if name in s.unhealthy]):
+        yield sick_words(names)
+
+
+def sick_words(names: list[str]) -> str:
+    """What is said of unhealthy nodes that a pod may go to."""
+    are, them = ("are", "them") if len(names) > 1 else ("is", "it")
+    return f"{listed(names, _MAX_NAMED)} {are} unhealthy, so the webhook never chooses {them}; the scheduler may"
+
+
+def ending(case: Case, only_full: Mask) -> Iterator[str]:
+    """The pods that are being deleted on nodes that nothing but their pods excludes, and hold GPUs until then."""
+    s = case.situation
+    there = [pod for name in s.named(only_full) for pod in s.pods_on.get(name, ())]
+    leaving = [pod for pod in there if pod["metadata"].get("deletionTimestamp")]
+    if names := [full_name(pod) for pod in leaving if gpus_of(pod, s.policy)]:
+        yield f"being deleted there, and has its GPUs until it has ended: {listed(names, _MAX_NAMED)}"
+
+
+def limit_range(pod: Pod, causes: Iterable[Cause]) -> Iterator[str]:
+    """What a LimitRange wrote into a pod for which nodes have too little: its author does not see it in his manifest."""
+    said = str(annotations_of(pod).get("kubernetes.io/limit-ranger") or "").partition("plugin set: ")[2]
+    if said and any(cause.cause in _TOO_LITTLE for cause in causes):
+        yield f"not its manifest but a LimitRange of the namespace set: {bare(said[:_MAX_MESSAGE])}"
+
+
+def autoscaler(situation: Situation, pod: Pod, causes: Iterable[Cause]) -> Iterator[str]:
+    """What an autoscaler said last about the pod; that none said anything, if a new node would help."""
+    for event in situation.events_of("Pod", pod):
+        if meaning := _meaning(event):
+            message = " ".join(str(event.get("message") or "").split())[:_MAX_MESSAGE]
+            yield f"{meaning}, says {bare(_reporter(event))}: {message}"
+            return
+    full = any(cause.cause in _FULL for cause in causes)
+    if full and "Event" not in situation.snapshot.missing:
+        yield "whether a node will come is not known: no autoscaler has written an Event about it"
+
+
+def _meaning(event: Object) -> str | None:
+    known = _KARPENTER if "karpenter" in _reporter(event) else _AUTOSCALERS
+    return known.get(str(event.get("reason")))
+
+
+def _reporter(event: Object) -> str:
+    return str(event.get("reportingComponent") or (event.get("source") or {}).get("component") or "cluster-autoscaler")

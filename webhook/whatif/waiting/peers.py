@@ -1,0 +1,230 @@
+"""Checks nodes against the pods that are bound: pod affinity, pod anti-affinity, topology spread constraints and host ports.
+
+k8s.io/kubernetes pkg/scheduler/framework/plugins/{interpodaffinity,podtopologyspread}/filtering.go and nodeports.
+"""
+
+from collections import Counter
+from collections.abc import Iterable, Iterator, Mapping
+from typing import Any, Final
+
+import numpy as np
+from numpy.typing import NDArray
+
+from webhook.kube.pod import REQUIRED, Pod, containers, labels_of
+from webhook.kube.selectors import matches
+from webhook.placement.constraints import Mask
+from webhook.text import bare, listed
+from webhook.whatif.cluster.report import workload_name
+from webhook.whatif.cluster.snapshot import full_name
+from webhook.whatif.waiting.causes import Cause, NodeCheck
+from webhook.whatif.waiting.nodes import unselected
+from webhook.whatif.waiting.situation import Case, Situation, with_spec, without_affinity
+
+_ANY_ADDRESS: Final = "0.0.0.0"  # noqa: S104  compared as the scheduler does, not bound
+_Port = tuple[str, str, int]
+"""Address, protocol and number."""
+
+
+def affinity(case: Case) -> NodeCheck:
+    """Nodes in whose domain there is no pod that the pod's affinity requires. A pod counts if all terms select it."""
+    s, fails, near = case.situation, np.zeros_like(case.situation.alive), np.zeros_like(case.situation.alive)
+    terms = _terms(case.pod, "podAffinity")
+    domains = [s.domains(term["topologyKey"])[0] for term in terms]
+    for row, pod in s.bound if terms else ():
+        near[row] |= any(of[row] for of in domains) and all(_selects(s, term, case.pod, pod) for term in terms)
+    # the first of a group of pods that select each other
+    first = not near.any() and all(_selects(s, term, case.pod, case.pod) for term in terms)
+    for of in domains:
+        fails |= (of == 0) | ~(first | np.isin(of, of[near & (of > 0)]))
+
+    def explain(mask: Mask, alone: Mask) -> Iterator[Cause]:
+        wanted = listed(
+            [f"{_selector_text(t.get('labelSelector'))} in the same {bare(t['topologyKey'])}" for t in terms]
+        )
+        text = f"required pod affinity wants pods with {wanted}: none where {s.where(mask)}"
+        fix, fixed = "start the pods that it wants to be near first, or make the affinity preferred", None
+        if any(term.get("labelSelector") is None for term in terms):
+            fix = "make the affinity preferred, or write its labelSelector"
+            fixed = without_affinity(case.pod, "podAffinity")
+        elif near.any():
+            text = f"{text}, they are on {s.where(near)}"
+            fix = "make the affinity preferred, or let those pods run where this one can"
+            fixed = without_affinity(case.pod, "podAffinity")
+        yield s.cause("podAffinity", text, fix, mask, alone, fixed)
+
+    return NodeCheck(s.alive & fails, explain)
+
+
+def anti_affinity(case: Case) -> NodeCheck:
+    """Nodes in whose domain there is a pod that the pod's anti-affinity excludes."""
+    s = case.situation
+    terms = _terms(case.pod, "podAntiAffinity")
+    near = [(t["topologyKey"], row, pod) for t in terms for row, pod in s.bound if _selects(s, t, case.pod, pod)]
+    fails, workloads = _beside(s, near)
+
+    def explain(mask: Mask, alone: Mask) -> Iterator[Cause]:
+        text = f"its pod anti-affinity keeps it from {s.where(mask)}, where {workloads} are"
+        fix = "make the anti-affinity preferred, run fewer replicas, or add a node"
+        yield s.cause("podAntiAffinity", text, fix, mask, alone, without_affinity(case.pod, "podAntiAffinity"))
+
+    return NodeCheck(fails, explain)
+
+
+def existing_anti_affinity(case: Case) -> NodeCheck:
+    """Nodes in whose domain there is a pod with an anti-affinity that excludes the pod."""
+    s = case.situation
+    every = [(term, row, pod) for row, pod in s.with_anti_affinity for term in _terms(pod, "podAntiAffinity")]
+    near = [(term["topologyKey"], row, pod) for term, row, pod in every if _selects(s, term, pod, case.pod)]
+    fails, workloads = _beside(s, near)
+
+    def explain(mask: Mask, alone: Mask) -> Iterator[Cause]:
+        text = f"anti-affinity of {workloads} keeps pods with these labels from {s.where(mask)}"
+        fix = "change the labels of this pod or the anti-affinity of the others, or add a node"
+        yield s.cause("existingAntiAffinity", text, fix, mask, alone)
+
+    return NodeCheck(fails, explain)
+
+
+def _beside(s: Situation, near: list[tuple[str, int, Pod]]) -> tuple[Mask, str]:
+    """The nodes in a domain of these pods, each with a topology key and the row of its node; and their workloads in words."""
+    fails, workloads, taken = np.zeros_like(s.alive), Counter[str](), dict[str, set[int]]()
+    for key, row, pod in near:
+        if domain := int(s.domains(key)[0][row]):
+            taken.setdefault(key, set()).add(domain)
+            workloads[workload_name(pod)] += 1
+    for key, domains in taken.items():
+        fails |= np.isin(s.domains(key)[0], [*domains])
+    texts = [f"{bare(name)} ({count})" if count > 1 else bare(name) for name, count in workloads.most_common()]
+    return s.alive & fails, listed(texts, 3)
+
+
+def spread(case: Case) -> NodeCheck:
+    """Nodes on which the pod would exceed the maxSkew of a topology spread constraint."""
+    s, given = case.situation, case.pod["spec"].get("topologySpreadConstraints") or ()
+    constraints = [each for each in given if each.get("whenUnsatisfiable") == "DoNotSchedule"]
+    fails, texts, fixes, counted = np.zeros_like(s.alive), list[str](), list[str](), s.alive
+    for constraint in constraints:
+        counted = counted & (s.domains(constraint["topologyKey"])[0] > 0)
+    for constraint in constraints:
+        domains, names = s.domains(constraint["topologyKey"])
+        counts = _pods_by_domain(case, constraint, domains, counted)
+        min_domains = int(constraint.get("minDomains") or 1)
+        fewest = 0 if len(counts) < min_domains else min(counts.values(), default=0)
+        most = fewest + int(constraint["maxSkew"]) - int(matches(constraint.get("labelSelector"), labels_of(case.pod)))
+        exceeded = (domains == 0) | np.isin(domains, [each for each, number in counts.items() if number > most])
+        if (s.alive & exceeded).any():
+            shown = ", ".join(
+                [f"{name} {n}" for name, n in sorted([(bare(names[d]), n) for d, n in counts.items()])[:6]]
+            )
+            texts.append(f"{bare(constraint['topologyKey'])} with maxSkew {constraint['maxSkew']} (pods now: {shown})")
+            if len(counts) < min_domains:
+                texts[-1] += f" and minDomains {min_domains}, of which there are {len(counts)},"
+                fixes.append(f"lower minDomains to {len(counts)}, or add nodes where there are none")
+        fails |= exceeded
+
+    honoring = [{**each, "nodeTaintsPolicy": "Honor"} for each in constraints]
+    honored = None if honoring == constraints else with_spec(case.pod, topologySpreadConstraints=honoring)
+
+    def explain(mask: Mask, alone: Mask) -> Iterator[Cause]:
+        text = f"topology spread over {listed(texts)} keeps it from {s.where(mask)}"
+        fix = "set whenUnsatisfiable: ScheduleAnyway, raise maxSkew, or make room where there are fewest"
+        if honored is not None and (mask & ~spread(Case(s, honored)).fails).any():
+            first = "set nodeTaintsPolicy: Honor: without it domains count whose nodes the pod does not tolerate"
+            yield s.cause("topologySpread", text, f"{first}, or {fix}", mask, alone, honored)
+            return
+        softer = [{**each, "whenUnsatisfiable": "ScheduleAnyway"} for each in constraints]
+        fixed = None if fixes else with_spec(case.pod, topologySpreadConstraints=softer)
+        yield s.cause("topologySpread", text, "; or ".join([*fixes, fix]), mask, alone, fixed)
+
+    return NodeCheck(s.alive & fails, explain)
+
+
+def _pods_by_domain(
+    case: Case, constraint: Mapping[str, Any], domains: NDArray[np.int32], counted: Mask
+) -> Counter[int]:
+    """The number of pods that the constraint selects in each domain with a node in `counted` that its policies include."""
+    s = case.situation
+    if constraint.get("nodeAffinityPolicy", "Honor") == "Honor":
+        counted = counted & ~unselected(case)
+    if constraint.get("nodeTaintsPolicy") == "Honor":
+        counted = counted & case.judgement.open(s.nodes, s.rows)
+    counts = Counter[int](dict.fromkeys(np.unique(domains[counted]).tolist(), 0))
+    labels = labels_of(case.pod)
+    same = {key: labels[key] for key in constraint.get("matchLabelKeys") or () if key in labels}
+    for row, pod in s.bound:
+        if (
+            counted[row]
+            and pod["metadata"]["namespace"] == case.namespace
+            and not pod["metadata"].get("deletionTimestamp")
+        ):
+            theirs = labels_of(pod)
+            if matches(constraint.get("labelSelector"), theirs) and same.items() <= theirs.items():
+                counts[int(domains[row])] += 1
+    return counts
+
+
+def _terms(pod: Pod, kind: str) -> list[Mapping[str, Any]]:
+    """The required terms. The API server has merged their matchLabelKeys into the selector."""
+    return list(((pod["spec"].get("affinity") or {}).get(kind) or {}).get(REQUIRED) or ())
+
+
+def _selects(s: Situation, term: Mapping[str, Any], of: Pod, other: Pod) -> bool:
+    """Whether an affinity term of the pod `of` selects the pod `other`, by namespace and labels."""
+    return _in_namespaces(s, term, of, other["metadata"]["namespace"]) and matches(
+        term.get("labelSelector"), labels_of(other)
+    )
+
+
+def _in_namespaces(s: Situation, term: Mapping[str, Any], of: Pod, namespace: str) -> bool:
+    names: Iterable[str] = term.get("namespaces") or ()
+    selector = term.get("namespaceSelector")
+    if not names and selector is None:
+        return bool(namespace == of["metadata"]["namespace"])
+    if namespace in names:
+        return True
+    return matches(selector, labels_of(s.snapshot.named("Namespace").get(("", namespace)) or {"metadata": {}}))
+
+
+def _selector_text(selector: Any) -> str:
+    if selector is None:
+        return "no labelSelector, which selects none,"
+    parts = [f"{bare(key)}={bare(value)}" for key, value in (selector.get("matchLabels") or {}).items()]
+    parts += [
+        f"{bare(each.get('key'))} {each.get('operator')} {listed(map(bare, each.get('values') or ()))}".strip()
+        for each in selector.get("matchExpressions") or ()
+    ]
+    return listed(parts) or "any labels"
+
+
+def ports(case: Case) -> NodeCheck:
+    """Nodes on which other pods use the host ports of the pod."""
+    s, fails = case.situation, np.zeros_like(case.situation.alive)
+    wanted = _host_ports(case.pod)
+    taken: dict[int, list[str]] = {}
+    if wanted:
+        for row, pod in s.bound:
+            clash = [port for port in _host_ports(pod) if any(_clashes(port, other) for other in wanted)]
+            if clash:
+                fails[row] = True
+                taken.setdefault(row, []).append(f"{clash[0][2]} by {full_name(pod)}")
+
+    def explain(mask: Mask, alone: Mask) -> Iterator[Cause]:
+        example = taken[int(np.flatnonzero(mask)[0])]
+        text = f"host ports taken on {s.where(mask)}: {listed(example)}"
+        fix = "leave hostPort out (a Service needs none), take another, or run at most one such pod on a node"
+        yield s.cause("hostPort", text, fix, mask, alone)
+
+    return NodeCheck(s.alive & fails, explain)
+
+
+def _host_ports(pod: Pod) -> list[_Port]:
+    return [
+        (port.get("hostIP") or _ANY_ADDRESS, port.get("protocol") or "TCP", port["hostPort"])
+        for container in containers(pod)
+        for port in container.spec.get("ports") or ()
+        if port.get("hostPort") and (container.sidecar or container.list_name == "containers")
+    ]
+
+
+def _clashes(one: _Port, other: _Port) -> bool:
+    return one[1:] == other[1:] and (one[0] == other[0] or _ANY_ADDRESS in (one[0], other[0]))

@@ -1,0 +1,78 @@
+"""Finds what a pod waits for before the scheduler looks at nodes: gates, a queue, its scheduler, its gang, preemption."""
+
+from collections.abc import Iterator
+from typing import Final
+
+from webhook.kube.pod import KUEUE, SCHEDULER, Pod, labels_of
+from webhook.text import bare, listed, nearest, number_of, plural, quoted
+from webhook.whatif.cluster.snapshot import full_name
+from webhook.whatif.waiting.causes import Cause, queued
+from webhook.whatif.waiting.situation import UNREAD, Case
+
+_GROUP_LABELS: Final = (
+    *("scheduling.x-k8s.io/pod-group", "pod-group.scheduling.sigs.k8s.io", "pod-group.scheduling.sigs.k8s.io/name"),
+    *("scheduling.k8s.io/group-name", "kai.scheduler/pod-group"),
+)
+_KUEUE_GATE: Final = "kueue.x-k8s.io/admission"
+
+
+def prerequisites(case: Case) -> Iterator[Cause]:
+    """Everything but claims and volumes that keeps the scheduler from looking at nodes."""
+    spec, s = case.pod["spec"], case.situation
+    if case.constraints is UNREAD:
+        text = "it states more about nodes than this program looks at"
+        yield Cause("schedulerOther", text, "simplify its affinity and tolerations")
+    gates = [gate["name"] for gate in spec.get("schedulingGates") or ()]
+    if _KUEUE_GATE in gates:
+        yield queued(labels_of(case.pod).get(KUEUE, ""), case.namespace)
+        gates.remove(_KUEUE_GATE)
+    if gates:
+        text = f"scheduling gates {listed(map(bare, gates))}: no scheduler looks at it until they are gone"
+        fix = "let the controller that set the gate remove it, or remove it from spec.schedulingGates"
+        yield Cause("schedulingGate", text, fix)
+        return
+    name = spec.get("schedulerName") or SCHEDULER
+    known = s.snapshot.schedulers
+    if name not in known:
+        near = nearest(name, sorted(known)) or SCHEDULER
+        text = f"no scheduler {quoted(name)} was ever seen to do anything here; there are {listed(sorted(known))}"
+        fix = f"set spec.schedulerName to {bare(near)} in its template, or install {bare(name)}"
+        yield Cause("unknownScheduler", text, fix)
+        return
+    yield from _gang(case)
+    if (node := case.pod["status"].get("nominatedNodeName")) and node in s.snapshot.nodes:
+        leaving = [pod for pod in s.pods_on.get(node, ()) if pod["metadata"].get("deletionTimestamp")]
+        if leaving:
+            names = listed(map(full_name, leaving), 3)
+            text = f"it preempts {plural(len(leaving), 'pod')} on {node} ({names}), which have not ended yet"
+            fix = "wait: they have the time of their terminationGracePeriodSeconds"
+            yield Cause("preempting", text, fix, (node,), 1)
+
+
+def _gang(case: Case) -> Iterator[Cause]:
+    """What the pod's gang lacks: a PodGroup of Kubernetes, or a gang by the labels of other schedulers."""
+    s, labels = case.situation, labels_of(case.pod)
+    name = _pod_group(case.pod)
+    label = next((key for key in _GROUP_LABELS if key in labels), None)
+    if name is not None:
+        pod_group = s.snapshot.named("PodGroup").get((case.namespace, name))
+        if pod_group is None:
+            yield from case.absent("podGroupMissing", "PodGroup", name)
+            return
+        gang = (pod_group["spec"].get("schedulingPolicy") or {}).get("gang") or {}
+        wanted = int(gang.get("minCount") or 0)
+        members = [pod for pod in s.snapshot.of("Pod") if _pod_group(pod) == name]
+    elif label is not None:
+        name = labels[label]
+        members = [pod for pod in s.snapshot.of("Pod") if labels_of(pod).get(label) == name]
+        wanted = number_of(labels.get("pod-group.scheduling.sigs.k8s.io/min-available")) or 0
+    else:
+        return
+    members = [pod for pod in members if pod["metadata"]["namespace"] == case.namespace]
+    if len(members) < wanted:
+        text = f"gang {quoted(name)} wants {wanted} pods, and {plural(len(members), 'pod')} of it exist"
+        yield Cause("gangIncomplete", text, f"create the other {wanted - len(members)}, or lower the group's minimum")
+
+
+def _pod_group(pod: Pod) -> str | None:
+    return (pod["spec"].get("schedulingGroup") or {}).get("podGroupName")

@@ -1,0 +1,131 @@
+"""Reads the message of the scheduler about a pod: from the pod's condition, which stays, else from its newest event.
+
+FitError.Error in k8s.io/kubernetes pkg/scheduler/framework/types.go writes it:
+«0/N nodes are available: <reason before nodes>. <N reason, N reason>. <what preemption found>».
+"""
+
+import re
+from typing import Final, NamedTuple
+
+from webhook.kube.pod import Pod
+from webhook.text import bare, plural
+from webhook.whatif.cluster.snapshot import condition
+from webhook.whatif.waiting.causes import Cause
+from webhook.whatif.waiting.situation import Situation
+
+_FORM: Final = re.compile(
+    r"0/(\d+) nodes are available: (.*?)\.?(?: (?:no new claims|preemption:|pod group).*)?", re.DOTALL
+)
+_COUNTED: Final = re.compile(r"(\d+) (.+)")
+_RESOURCE: Final = re.compile(r"Insufficient (\S+)")
+_CAUSES_OF: Final = (
+    ("node(s) were unschedulable", ("cordoned",)),
+    ("node(s) had untolerated taint", ("untoleratedTaint", "notReady")),
+    ("node(s) didn't match Pod's node affinity", ("nodeSelector", "nodeAffinity", "pinnedNode")),
+    ("node(s) didn't satisfy plugin", ("pinnedNode", "nodeAffinity", "volumeNodeConflict")),
+    ("node(s) didn't have free ports", ("hostPort",)),
+    ("Too many pods", ("tooManyPods",)),
+    ("Insufficient cpu", ("insufficientCpu", "moreThanAnyNode", "nodesTooSmall")),
+    ("Insufficient memory", ("insufficientMemory", "moreThanAnyNode", "nodesTooSmall")),
+    ("Insufficient ephemeral-storage", ("insufficientEphemeralStorage", "moreThanAnyNode", "nodesTooSmall")),
+    ("node(s) didn't match pod topology spread", ("topologySpread",)),
+    ("node(s) didn't match pod affinity", ("podAffinity",)),
+    ("node(s) didn't match pod anti-affinity", ("podAntiAffinity",)),
+    ("node(s) didn't satisfy existing pods anti-affinity", ("existingAntiAffinity",)),
+    ("node(s) exceed max volume count", ("volumeLimit",)),
+    ("node(s) didn't match PersistentVolume", ("volumeNodeConflict",)),
+    ("node(s) had volume node affinity conflict", ("volumeNodeConflict",)),
+    ("node(s) didn't find available persistent volumes", ("volumeNodeConflict",)),
+    ("node(s) had no available volume zone", ("volumeNodeConflict",)),
+    ("node(s) unavailable due to one or more pvc(s) bound to non-existent pv", ("volumeClaimLost",)),
+    ("node(s) unavailable due to PersistentVolumeClaim with ReadWriteOncePod", ("volumeInUse",)),
+    ("pod has unbound immediate PersistentVolumeClaims", ("volumeClaimUnbound", "storageClassMissing")),
+    ("persistentvolumeclaim", ("volumeClaimMissing", "volumeClaimLost", "volumeClaimDeleting")),
+    ("storageclass", ("storageClassMissing",)),
+    ("cannot allocate all claims", ("noDevice",)),
+    ("device class", ("deviceClassMissing",)),
+    ("resourceclaim not available on the node", ("claimElsewhere",)),
+    ("resourceclaim", ("claimInUse", "noDevice", "claimMissing")),
+    ("scheduling gates", ("schedulingGate", "queued")),
+    ("waiting for pods's pod group", ("podGroupMissing",)),
+    ("minCount", ("gangIncomplete",)),
+    ("waiting for the preemption", ("preempting",)),
+    ("no nodes available to schedule pods", ("noNodes",)),
+)
+"""A part of a reason, and the causes that explain it. The first part that a reason contains counts."""
+_GPU_CAUSES: Final = (
+    *("gpusTaken", "gpusFragmented", "unknownResource", "devicePluginMissing", "moreThanAnyNode", "nodesTooSmall"),
+    *("noGpus", "otherGpuResource", "insufficientResource", "nominated"),
+)
+"""The causes that explain «Insufficient <resource>»."""
+
+
+class Reason(NamedTuple):
+    """One reason of the scheduler. `nodes` is how many nodes it excludes, 0 if it is about no node.
+
+    `causes` are the words of CAUSES that explain it.
+    """
+
+    text: str
+    nodes: int
+    causes: tuple[str, ...]
+
+
+def scheduler_message(situation: Situation, pod: Pod) -> str:
+    """What the scheduler wrote about the pod; "" if nothing."""
+    scheduled = condition(pod, "PodScheduled")
+    if scheduled.get("status") == "False" and scheduled.get("message"):
+        return str(scheduled["message"])
+    for event in situation.events_of("Pod", pod):
+        if event.get("reason") == "FailedScheduling":
+            return str(event.get("message") or "")
+    return ""
+
+
+def reasons(message: str) -> list[Reason]:
+    match = _FORM.fullmatch(message)
+    if match is None:
+        return [Reason(message, 0, _causes_of(message))] if message else []
+    total, result = int(match[1]), []
+    for part in re.split(r"[,.] (?=\d+ |no |0/)|, (?=node)", match[2]):
+        counted = _COUNTED.fullmatch(part)
+        text, count = (counted[2], int(counted[1])) if counted else (part, total)
+        result.append(Reason(text, count, _causes_of(text)))
+    return result
+
+
+def unexplained(message: str, causes: list[Cause]) -> list[Cause]:
+    """A cause for each reason of the scheduler that none of `causes` explains.
+
+    There is none while the pod preempts others: then the message is out of date.
+    """
+    known = {cause.cause for cause in causes}
+    if "preempting" in known:
+        return []
+    fix = "see the documentation of that scheduler or plugin"
+    return [
+        Cause("schedulerOther", f"the scheduler also says: {bare(reason.text)}", fix)
+        for reason in reasons(message)
+        if known.isdisjoint(reason.causes)
+    ]
+
+
+def told(message: str, causes: list[Cause]) -> list[Cause]:
+    """A cause in the scheduler's own words for each of its reasons that none of `causes` explains, since nodes or the pods on
+    them could not be read."""
+    known = {cause.cause for cause in causes}
+    fix = "see what the scheduler says; with the right to list nodes and all pods you are told which nodes, and what helps"
+    result = []
+    for reason in reasons(message):
+        if known.isdisjoint(reason.causes):
+            where = f"{plural(reason.nodes, 'node')}: " if reason.nodes else ""
+            word = reason.causes[0] if reason.causes else "schedulerOther"
+            result.append(Cause(word, f"{where}{bare(reason.text)}, says the scheduler", fix))
+    return result
+
+
+def _causes_of(text: str) -> tuple[str, ...]:
+    for part, causes in _CAUSES_OF:
+        if part in text:
+            return causes
+    return _GPU_CAUSES if _RESOURCE.match(text) else ()

@@ -1,0 +1,300 @@
+"""The cluster as the scheduler sees it, one waiting pod in it, and how messages name its nodes and workloads."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from functools import cached_property
+from typing import Any, Final
+
+import numpy as np
+from numpy.typing import NDArray
+
+from webhook.devices.source_kai import KAI
+from webhook.devices.sources import SOURCES
+from webhook.devices.types import TOLD, DeviceClaim
+from webhook.kube.kinds import KINDS
+from webhook.kube.pod import Pod
+from webhook.kube.pod_requests import Demand, counted_demand
+from webhook.nodes.table import Integers
+from webhook.placement.constraints import NO_CONSTRAINTS, Constraints, Mask, Term, compiled, matches_any
+from webhook.placement.feasible import SCHEDULER, Check, Feasible, free_amounts
+from webhook.policy.model import Policy
+from webhook.text import bare, listed, nearest, plural, quoted
+from webhook.whatif.cluster.report import has_gpu_labels, healths, pool_of, unhealthy_nodes
+from webhook.whatif.cluster.snapshot import FINISHED, Object, Snapshot, creation_timestamp, seconds
+from webhook.whatif.disruption import Budgets
+from webhook.whatif.names import Names
+from webhook.whatif.waiting.causes import Cause
+from webhook.whatif.waiting.free_devices import FreeDevices, Wants
+from webhook.whatif.waiting.free_gpus import FreeGpus
+from webhook.whatif.waiting.gpu_groups import GpuGroups, as_bound
+
+_MAX_NAMED: Final = 3
+UNREAD: Final = Constraints((), (), (), frozenset())
+"""Of a pod that states more constraints than this program reads: no node matches them."""
+
+
+class Situation:
+    """The cluster of one snapshot, in which pods can be bound. Arrays have the rows of the webhook's node table."""
+
+    def __init__(self, snapshot: Snapshot, policy: Policy) -> None:
+        self.snapshot, self.policy = snapshot, policy
+        self.nodes = snapshot.state.nodes
+        columns = self.nodes.columns
+        self.rows = slice(0, columns.rows)
+        self.names, self.alive = columns.name, columns.alive[: columns.rows].copy()
+        self.capacity = {
+            name: array[: columns.rows] for name, array in columns.capacity.items() if not name.startswith(TOLD)
+        }
+        self.free: dict[str, Integers] = free_amounts(snapshot.state, SCHEDULER)
+        """As the scheduler counts: without our reservations."""
+        self.devices = FreeDevices(snapshot.state)
+        self.groups = GpuGroups(snapshot.state, self.devices)
+        self.pods_on = {name: list(pods) for name, pods in snapshot.pods_on.items()}
+        """As `Snapshot.pods_on`, which `bind` does not change."""
+        self.gpus = FreeGpus(snapshot.state, policy.gpus, self.free, self.devices, self.groups)
+
+    @cached_property
+    def names_of(self) -> Names:
+        """The names of its workloads."""
+        return Names(self.snapshot)
+
+    @cached_property
+    def budgets(self) -> Budgets:
+        """Its PodDisruptionBudgets."""
+        return Budgets(self.snapshot)
+
+    @cached_property
+    def bound(self) -> list[tuple[int, Pod]]:
+        """The pods of `pods_on`, each with the row of its node."""
+        row_of = self.nodes.row_of
+        return [(row_of[name], pod) for name, pods in self.pods_on.items() if name in row_of for pod in pods]
+
+    @cached_property
+    def with_anti_affinity(self) -> list[tuple[int, Pod]]:
+        """The pods of `bound` with pod anti-affinity."""
+        return [(row, pod) for row, pod in self.bound if _has_anti_affinity(pod)]
+
+    @cached_property
+    def gpus_at(self) -> list[tuple[str, ...] | None]:
+        """By row: the GPU resources that the node offers; None if it has GPUs by its labels, but offers none."""
+        offered = {name: self.capacity[name].tolist() for name in self.policy.gpus.among(self.capacity)}
+        by_row: list[tuple[str, ...] | None] = []
+        for row, name in enumerate(self.names):
+            names = tuple([resource for resource, amounts in sorted(offered.items()) if amounts[row]])
+            node = self.snapshot.nodes.get(name)
+            by_row.append(None if not names and node is not None and has_gpu_labels(node) else names)
+        return by_row
+
+    @cached_property
+    def waiting(self) -> list[Pod]:
+        """The pods that wait for a node, oldest first."""
+        pods = [
+            pod
+            for pod in self.snapshot.of("Pod")
+            if not pod["spec"].get("nodeName")
+            and pod["status"].get("phase") not in FINISHED
+            and not pod["metadata"].get("deletionTimestamp")
+        ]
+        return sorted(pods, key=lambda pod: (creation_timestamp(pod), pod["metadata"]["name"]))
+
+    @cached_property
+    def astray(self) -> list[Pod]:
+        """The pods whose `spec.nodeName` names no node, and that have not started."""
+        known = self.snapshot.nodes
+        return [
+            pod
+            for pod in self.snapshot.of("Pod")
+            if known
+            and (name := pod["spec"].get("nodeName"))
+            and name not in known
+            and pod["status"].get("phase") == "Pending"
+            and not pod["metadata"].get("deletionTimestamp")
+        ]
+
+    @cached_property
+    def cordoned(self) -> Mask:
+        """The nodes that are cordoned."""
+        return Feasible(NO_CONSTRAINTS).cordoned(self.nodes, self.rows)
+
+    @cached_property
+    def unhealthy(self) -> frozenset[str]:
+        """The names of the nodes that the policy calls unhealthy."""
+        return unhealthy_nodes(self.snapshot, self.policy)
+
+    @cached_property
+    def healthy(self) -> Mask:
+        """The rows of the nodes that `top` calls healthy."""
+        words = healths(self.snapshot, self.policy, [*self.snapshot.nodes])
+        healthy: Mask = self.alive & np.array([words.get(name) == "healthy" for name in self.names], bool)
+        return healthy
+
+    @cached_property
+    def nominated(self) -> list[tuple[int, Pod]]:
+        """The pods that wait until their preemption victims have ended, each with the row of its nominated node."""
+        nominations = [(pod["status"].get("nominatedNodeName"), pod) for pod in self.waiting]
+        return [(self.nodes.row_of[name], pod) for name, pod in nominations if name in self.nodes.row_of]
+
+    @cached_property
+    def _events(self) -> Mapping[tuple[str, str, str], list[Object]]:
+        by_object: dict[tuple[str, str, str], list[Object]] = {}
+        for event in self.snapshot.of("Event"):
+            about = event.get("involvedObject") or {}
+            key = (str(about.get("kind")), str(about.get("namespace") or ""), str(about.get("name")))
+            by_object.setdefault(key, []).append(event)
+        for events in by_object.values():
+            events.sort(key=last_seen, reverse=True)
+        return by_object
+
+    def events_of(self, kind: str, obj: Mapping[str, Any]) -> list[Object]:
+        """The events about an object, newest first."""
+        return self._events.get((kind, obj["metadata"].get("namespace") or "", obj["metadata"]["name"]), [])
+
+    def domains(self, key: str) -> tuple[NDArray[np.int32], list[str]]:
+        """The topology domain of each row: a number for each value of this node label, 0 without it; and the values by their
+        numbers."""
+        column, rows = self.nodes.labels.column(key), len(self.alive)
+        return (np.zeros(rows, np.int32), [""]) if column is None else (column.padded(rows)[:rows], column.values)
+
+    def named(self, mask: Mask) -> tuple[str, ...]:
+        """The names of these nodes, sorted."""
+        return tuple(sorted([self.names[row] for row in np.flatnonzero(mask).tolist()]))
+
+    @cached_property
+    def _pools(self) -> Mapping[str, str]:
+        return {name: pool_of(node) for name, node in self.snapshot.nodes.items()}
+
+    def where(self, mask: Mask) -> str:
+        """These nodes in words: "node gpu-a", or with their pools "5 nodes (training 3, spot 2)"."""
+        names = self.named(mask)
+        if 0 < len(names) <= _MAX_NAMED:
+            return f"node{'s' if len(names) > 1 else ''} {', '.join(names)}"
+        pools = Counter(filter(None, map(self._pools.get, names)))
+        by_pool = ", ".join(f"{bare(pool)} {count}" for pool, count in pools.most_common(_MAX_NAMED))
+        return plural(len(names), "node") + (
+            f" ({by_pool}{', …' if len(pools) > _MAX_NAMED else ''})" if by_pool else ""
+        )
+
+    def models(self, mask: Mask) -> str:
+        """The GPU models of these nodes, and whether pods share their GPUs: "NVIDIA-L4, Tesla-T4, shared by several pods"."""
+        columns, rows = self.nodes.columns, np.flatnonzero(mask)
+        names = sorted({bare(columns.models[number]) for number in columns.model[rows].tolist()} - {""})
+        shared = len(rows) and (columns.sharing[rows] > 1).all()
+        return listed([*names, *(["shared by several pods"] if shared else [])], 4)
+
+    def matching(self, terms: Iterable[Term]) -> Mask:
+        """The rows whose nodes match one of these terms of a node selector, whether they are alive or not."""
+        return matches_any(terms, self.nodes, self.rows)
+
+    def by_status(self, values: Sequence[Any]) -> NDArray[Any]:
+        """The value of each row's status. `values` has one for each of `nodes.statuses`."""
+        return np.array(values)[self.nodes.columns.status[: len(self.alive)]]
+
+    def cause(self, word: str, text: str, fix: str, mask: Mask, alone: Mask, fixed: Pod | None = None) -> Cause:
+        """The cause that excludes the nodes of `mask`. `alone` are the nodes that no other cause excludes, and that would take
+        the pod after the fix. `fixed`: see `Cause`."""
+        return Cause(word, text, fix, self.named(mask), int(np.count_nonzero(mask & alone)), fixed)
+
+    def usage(self, row: int, resource: str) -> Mapping[str, int]:
+        """How much of a resource each workload («job/train in team-a») on a node requests."""
+        amounts = Counter[str]()
+        for pod in self.snapshot.pods_on.get(self.names[row], ()):
+            amounts[self.names_of.top(pod)] += counted_demand(pod).amount(resource)
+        return amounts
+
+    def bind(self, case: Case, row: int) -> Pod:
+        """Put a pod on a node, as if the scheduler had bound it. Returns the pod as it is then."""
+        status = {name: value for name, value in case.pod["status"].items() if name != "conditions"}
+        pod = {**with_spec(case.pod, nodeName=self.names[row]), "status": {**status, "phase": "Running"}}
+        if case.part is not None:
+            groups, opened = self.groups.take(case.part, row)
+            self.free[KAI.whole][row] -= opened
+            pod = as_bound(pod, groups)
+        self.devices.bind(case.wants, row)
+        for name, amount in case.demand.requests:
+            if name in self.free:
+                self.free[name][row] -= amount
+        self.gpus.count(row)
+        lists = (self.bound, self.with_anti_affinity)  # before `pods_on`, from which they are made
+        self.pods_on.setdefault(self.names[row], []).append(pod)
+        lists[0].append((row, pod))
+        if _has_anti_affinity(pod):
+            lists[1].append((row, pod))
+        return pod
+
+
+class Case:
+    """One waiting pod, with its demand and constraints."""
+
+    def __init__(self, situation: Situation, pod: Pod) -> None:
+        self.situation, self.pod = situation, pod
+        self.demand, self.constraints = counted_demand(pod), compiled(pod["spec"]) or UNREAD
+
+    @property
+    def namespace(self) -> str:
+        return str(self.pod["metadata"]["namespace"])
+
+    @cached_property
+    def wants(self) -> Wants:
+        """The devices that the pod needs."""
+        return self.situation.devices.wants(self.pod, self.demand)
+
+    @cached_property
+    def judgement(self) -> Feasible:
+        """As the scheduler judges nodes. Memory and cores of parts of GPUs are left out: `claims.devices` looks at these."""
+        parts = {claim.source for claim in self.wants.claims} - {""}
+        others = {name for source in SOURCES if source.name in parts for name in source.part_resources}
+        counted = Demand(tuple([each for each in self.demand.requests if each[0] not in others]))
+        return Feasible(self.constraints, counted, SCHEDULER, claimed=self.wants.extended)
+
+    @cached_property
+    def part(self) -> DeviceClaim | None:
+        """The part of a GPU that KAI gives the pod; None if it asks for none."""
+        return KAI.claim(self.pod)
+
+    @property
+    def whole_gpus(self) -> Integers:
+        """How many of the GPUs of which KAI gives parts are free on each node, whole ones."""
+        return self.situation.free.get(KAI.whole, np.zeros(len(self.situation.alive), np.int64))
+
+    def absent(self, word: str, kind: str, name: str, of: str = "") -> Iterator[Cause]:
+        """The cause that an object does not exist, if its kind could be read. `of` says in the text who refers to it."""
+        if kind in self.situation.snapshot.missing:
+            return
+        names = self.situation.snapshot.named(kind)
+        known = sorted([each for namespace, each in names if namespace in ("", self.namespace)])
+        near = nearest(name, known)
+        where = f" in {self.namespace}" if KINDS[kind].namespaced else ""
+        hint = f"; nearest: {bare(near)}" if near else f"; there are {listed(known)}" if known else ""
+        fix = f"name {bare(near)} in place of {bare(name)}, or create it" if near else "create it: kubectl apply -f …"
+        yield Cause(word, f"{kind} {quoted(name)} does not exist{where}{of}{hint}", fix)
+
+
+def failing(s: Situation, checks: Iterable[Check]) -> Mask:
+    """The nodes that one of these checks excludes."""
+    fails = np.zeros_like(s.alive)
+    for check in checks:
+        fails |= ~check.passes
+    return s.alive & fails
+
+
+def with_spec(pod: Pod, **fields: Any) -> Pod:
+    """A copy of the pod with these fields of its spec."""
+    return {**pod, "spec": {**pod["spec"], **fields}}
+
+
+def without_affinity(pod: Pod, kind: str) -> Pod:
+    affinity = {name: terms for name, terms in (pod["spec"].get("affinity") or {}).items() if name != kind}
+    return with_spec(pod, affinity=affinity)
+
+
+def _has_anti_affinity(pod: Pod) -> bool:
+    return bool((pod["spec"].get("affinity") or {}).get("podAntiAffinity"))
+
+
+def last_seen(event: Object) -> float:
+    """When an event happened last, in seconds since 1970."""
+    series = event.get("series") or {}
+    times = (event.get("lastTimestamp"), event.get("eventTime"), series.get("lastObservedTime"))
+    return max(seconds(time) for time in (*times, event["metadata"].get("creationTimestamp")))

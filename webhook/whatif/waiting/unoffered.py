@@ -1,0 +1,114 @@
+"""The causes for nodes that do not offer a resource that the pod requests: none does, or these offer another one, or no GPU."""
+
+from collections.abc import Iterator, Mapping
+from typing import Any
+
+import numpy as np
+
+from webhook.kube.gpus import vendor
+from webhook.kube.other_gpus import RESOURCES
+from webhook.kube.pod import Pod
+from webhook.nodes.nodes import COUNT
+from webhook.placement.constraints import Mask
+from webhook.text import bare, listed, matches, nearest, number_of
+from webhook.whatif.waiting.causes import Cause
+from webhook.whatif.waiting.nodes import unselected
+from webhook.whatif.waiting.situation import Case, with_spec
+
+
+def unknown(case: Case, name: str, mask: Mask, alone: Mask) -> Iterator[Cause]:
+    """The causes for a resource that no node offers."""
+    s = case.situation
+    offered = sorted(n for n, capacity in s.capacity.items() if "/" in n and capacity[s.alive].any())
+    silent = mask & np.array([gpus is None for gpus in s.gpus_at[: len(mask)]], bool)
+    if silent.any() and s.policy.gpus.kind(name) is not None:
+        yield from _silent(case, name, silent, alone)
+        return
+    reachable = s.alive & ~unselected(case)
+    here = [each for each in offered if s.capacity[each][reachable].any()] or offered
+    near = nearest(name, here) or next((each for each in here if vendor(each) == vendor(name)), None)
+    offers = f"; they offer {listed(map(bare, offered)) or 'no extended resource at all'}" if "/" in name else ""
+    text = f"no node offers {bare(name)}{offers}"
+    if any(matches(pattern, name) for pattern in RESOURCES):
+        of = "HAMi" if name.startswith("nvidia.com/") else "what serves it"
+        fix = f"leave {bare(name)} out of the container, or install {of}, by whose scheduler it is counted"
+        yield s.cause("unknownResource", text, fix, mask, mask, _asking(case.pod, None, name))
+    elif near:
+        other = vendor(near) != vendor(name) and None not in map(s.policy.gpus.kind, (near, name))
+        fix = f"ask for {bare(near)} in place of {bare(name)}{', if its image is for these GPUs' if other else ''}"
+        yield s.cause("unknownResource", text, fix, mask, mask, _asking(case.pod, near, name))
+    else:
+        fix = f"install what offers {bare(name)}, or add nodes that have it"
+        yield s.cause("unknownResource", text, fix, mask, np.zeros_like(mask))
+
+
+def _asking(pod: Pod, resource: str | None, in_place_of: str) -> Pod:
+    """The pod that asks for one resource in place of another, in the same amounts; None: for nothing in place of it."""
+
+    def changed(container: Mapping[str, Any]) -> dict[str, Any]:
+        given = container.get("resources") or {}
+        parts = {
+            part: {
+                (resource or name) if name == in_place_of else name: quantity
+                for name, quantity in each.items()
+                if resource or name != in_place_of
+            }
+            for part in ("limits", "requests")
+            if (each := given.get(part))
+        }
+        return {**container, "resources": {**given, **parts}}
+
+    lists = {kind: [changed(each) for each in pod["spec"].get(kind) or ()] for kind in ("initContainers", "containers")}
+    return with_spec(pod, **lists)
+
+
+def without(case: Case, name: str, mask: Mask, alone: Mask) -> Iterator[Cause]:
+    """The causes for nodes that offer none of a GPU resource: their device plugin offers nothing or another one, or no GPU."""
+    s = case.situation
+    rows_with: dict[tuple[str, ...] | None, list[int]] = {}
+    for row in np.flatnonzero(mask).tolist():
+        rows_with.setdefault(s.gpus_at[row], []).append(row)
+    for gpus, at in rows_with.items():
+        rows = np.zeros_like(mask)
+        rows[at] = True
+        if gpus is None:
+            yield from _silent(case, name, rows, alone)
+        elif gpus:
+            text = f"{s.where(rows)}: {listed(map(bare, gpus))} in place of {bare(name)}"
+            whole = s.policy.gpus.kind(gpus[0]) == "whole"
+            fix = f"ask for {bare(gpus[0])}{', a whole one' if whole else ' if a part of a GPU is enough'}"
+            one = case.demand.amount(name) == 1  # of several GPUs, one part is not nearly as much
+            fixed = _asking(case.pod, gpus[0], name) if one else None
+            yield s.cause("otherGpuResource", text, fix, rows, alone & one, fixed)
+        else:
+            text = f"{s.where(rows)}: no {bare(name)}"
+            yield Cause("noGpus", text, "nothing: they are for other pods", s.named(rows))
+
+
+def _silent(case: Case, name: str, rows: Mask, alone: Mask) -> Iterator[Cause]:
+    """The causes for nodes with GPUs by their labels, and none of a device plugin: they have them another way, or not at all.
+    For those the fix is enough if the label has the number of GPUs."""
+    s, asked = case.situation, case.demand.amount(name)
+    drivers = {row: s.devices.gpus(row) for row in np.flatnonzero(rows).tolist()}
+    told = np.zeros_like(rows)
+    told[[row for row, of in drivers.items() if of]] = True
+    if told.any():
+        names = sorted({driver for of in drivers.values() for driver in of})
+        by_claim = any("/" not in driver for driver in names)  # other sources are called as resources
+        fix = (
+            "claim them in spec.resourceClaims: kubectl get deviceclasses"
+            if by_claim
+            else "ask as what shares them wants it"
+        )
+        text = f"{s.where(told)}: {listed(map(bare, names))} in place of {bare(name)}"
+        yield s.cause("otherGpuResource", text, fix, told, np.zeros_like(told))
+    if not (rows := rows & ~told).any():
+        return
+    offered = s.snapshot.nodes[s.named(rows)[0]]["status"].get("capacity") or {}
+    text = f"{s.where(rows)}: GPUs by the labels, but the device plugin offers none"
+    if (has := str(offered.get(name, "0"))) != "0":
+        why = "the device plugin calls all unhealthy, or has gone"
+        text = f"{s.where(rows)}: of {bare(has)} {bare(name)} none is allocatable: {why}"
+    fix = f"look at the device plugin there: kubectl get pods -A -o wide --field-selector spec.nodeName={s.named(rows)[0]}"
+    by_label = [number_of(s.nodes.labels.get(row).get(COUNT)) or 0 for row in range(len(rows))]
+    yield s.cause("devicePluginMissing", text, fix, rows, alone & (np.array(by_label) >= asked))

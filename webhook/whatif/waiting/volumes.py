@@ -1,0 +1,208 @@
+"""Checks volume claims: whether they exist and are bound, and which nodes can reach and attach the volumes.
+
+k8s.io/kubernetes pkg/scheduler/framework/plugins/{volumebinding,volumerestrictions,nodevolumelimits}.
+"""
+
+from collections.abc import Iterator
+from typing import Final
+
+import numpy as np
+
+from webhook.kube.pod import Pod, annotations_of
+from webhook.kube.quantity import parse_quantity
+from webhook.placement.constraints import Mask, terms_of
+from webhook.text import bare, listed, quoted
+from webhook.whatif.cluster.snapshot import Object, full_name
+from webhook.whatif.waiting.causes import Cause, NodeCheck
+from webhook.whatif.waiting.free_devices import is_simulated
+from webhook.whatif.waiting.nodes import unselected
+from webhook.whatif.waiting.resources import large_enough
+from webhook.whatif.waiting.situation import Case, Situation, with_spec, without_affinity
+
+_BOUND_WITH_POD: Final = "WaitForFirstConsumer"
+_NO_PROVISIONER: Final = "kubernetes.io/no-provisioner"
+_ONE_POD: Final = "ReadWriteOncePod"
+_IS_DEFAULT: Final = "storageclass.kubernetes.io/is-default-class"
+
+
+def missing(case: Case) -> Iterator[Cause]:
+    """Volume claims for which the scheduler looks at no node."""
+    s = case.situation
+    claims = s.snapshot.named("PersistentVolumeClaim")
+    ephemeral = _ephemeral(case.pod)
+    for name in _claim_names(case.pod):
+        claim = claims.get((case.namespace, name))
+        claim_text = f"PersistentVolumeClaim {bare(name)}"
+        if claim is None and name in ephemeral:
+            if not is_simulated(case.pod) and "PersistentVolumeClaim" not in s.snapshot.missing:
+                fix = f"see kubectl describe pod -n {case.namespace} {bare(case.pod['metadata']['name'])}"
+                yield Cause("volumeClaimMissing", f"{claim_text} was not made yet of its ephemeral volume", fix)
+        elif claim is None:
+            yield from case.absent("volumeClaimMissing", "PersistentVolumeClaim", name)
+        elif claim["metadata"].get("deletionTimestamp"):
+            fix = "wait until it is gone, and create it again"
+            yield Cause("volumeClaimDeleting", f"{claim_text} is being deleted", fix)
+        elif claim["status"].get("phase") == "Lost":
+            volume = bare(claim["spec"].get("volumeName"))
+            fix = "delete the claim, and restore the data to a new one"
+            yield Cause("volumeClaimLost", f"{claim_text}: its volume {volume} is gone", fix)
+        elif claim["status"].get("phase") != "Bound":
+            yield from _unbound(case, claim, claim_text)
+
+
+def in_use(case: Case) -> NodeCheck:
+    """All nodes, while another pod has a claim that one pod may have."""
+    s, claims = case.situation, case.situation.snapshot.named("PersistentVolumeClaim")
+    alone_in = [
+        (name, other)
+        for name in _claim_names(case.pod)
+        if _ONE_POD in (claims.get((case.namespace, name), {"spec": {}})["spec"].get("accessModes") or ())
+        for _, other in s.bound
+        if other["metadata"]["namespace"] == case.namespace and name in _claim_names(other)
+    ]
+
+    def explain(mask: Mask, alone: Mask) -> Iterator[Cause]:
+        for name, other in alone_in:
+            text = f"PersistentVolumeClaim {bare(name)} is {_ONE_POD}, and pod {full_name(other)} has it"
+            fix = f"end {full_name(other)}, or use accessMode ReadWriteMany"
+            yield s.cause("volumeInUse", text, fix, mask, alone & (len(alone_in) == 1))
+
+    return NodeCheck(s.alive & bool(alone_in), explain)
+
+
+def _unbound(case: Case, claim: Object, claim_text: str) -> Iterator[Cause]:
+    """The cause for a claim that is not bound, unless it is bound together with the pod."""
+    s, name = case.situation, claim["spec"].get("storageClassName")
+    classes = {class_name: obj for (_, class_name), obj in s.snapshot.named("StorageClass").items()}
+    if not name:
+        known = "StorageClass" not in s.snapshot.missing
+        default = [each for each in classes.values() if annotations_of(each).get(_IS_DEFAULT) == "true"]
+        no_default = ", and no class is the default" if name is None and known and not default else ""
+        text = f"{claim_text} is not bound and names no StorageClass{no_default}"
+        which = f" ({listed(sorted(classes)) or 'there is no class'})" if known else ""
+        fix = f"set spec.storageClassName{which} in a new claim, or create a volume"
+        yield Cause("volumeClaimUnbound", text, fix)
+    elif name not in classes and "StorageClass" not in s.snapshot.missing:
+        yield from case.absent("storageClassMissing", "StorageClass", name, f" ({claim_text} names it)")
+    elif classes.get(name, {}).get("volumeBindingMode") != _BOUND_WITH_POD:
+        messages = [event["message"] for event in s.events_of("PersistentVolumeClaim", claim) if event.get("message")]
+        text = f"{claim_text} is not bound{f': {quoted(messages[0])}' if messages else ''}"
+        fix = f"see kubectl describe pvc -n {case.namespace} {bare(claim['metadata']['name'])}"
+        yield Cause("volumeClaimUnbound", text, fix)
+
+
+def unreachable(case: Case) -> NodeCheck:
+    """Nodes that cannot reach the volumes of the pod, or no free volume for its claim."""
+    s, conflicts, unmade = case.situation, dict[str, Mask](), dict[str, str]()
+    claims, volumes = s.snapshot.named("PersistentVolumeClaim"), s.snapshot.named("PersistentVolume")
+    for name in _claim_names(case.pod):
+        claim = claims.get((case.namespace, name))
+        if claim is None:
+            continue
+        volume = volumes.get(("", str(claim["spec"].get("volumeName"))))
+        if volume is not None:
+            conflicts[f"volume {volume['metadata']['name']} of claim {name}"] = ~_reachable(s, volume)
+        elif claim["status"].get("phase") != "Bound" and "PersistentVolume" not in s.snapshot.missing:
+            storage_class = s.snapshot.named("StorageClass").get(("", str(claim["spec"].get("storageClassName"))), {})
+            if storage_class.get("provisioner") == _NO_PROVISIONER:
+                able = [_reachable(s, each) for each in volumes.values() if _suits(each, claim)]
+                if able:
+                    conflicts[f"a free volume for claim {name}"] = ~np.any(able, axis=0)
+                else:
+                    unmade[name] = bare(str(claim["spec"].get("storageClassName")))
+    fails = np.any([np.full_like(s.alive, bool(unmade)), *conflicts.values()], axis=0)
+
+    def explain(mask: Mask, alone: Mask) -> Iterator[Cause]:
+        for volume_text, away in conflicts.items():
+            if (off := mask & away).any():
+                text = f"{volume_text} cannot be reached from {s.where(off)}"
+                fix, fixed = "create a volume that a node can reach, or use a StorageClass that provisions them", None
+                if (there := s.alive & ~away).any():
+                    text = f"{text}: it is on {s.where(there)}"
+                    fix = f"make room on {s.where(there)}, or copy the data to a volume elsewhere"
+                    if not (there & large_enough(case)).any():
+                        never = f"{s.where(there)} could never take the pod"
+                        fix = f"copy the data to a volume that {s.where(off)} can reach: {never}"
+                    elif not (there & ~unselected(case)).any():
+                        fix = f"let the pod run on {s.where(there)}, or copy the data to a volume elsewhere"
+                        fixed = with_spec(without_affinity(case.pod, "nodeAffinity"), nodeSelector={})
+                # of a fix that is about other nodes than these, only the pod with the fix tells whether it helps
+                yield s.cause("volumeNodeConflict", text, fix, off, np.zeros_like(off), fixed)
+        for name, of in unmade.items():
+            text = (
+                f"no volume suits claim {bare(name)}, and class {of} makes none: its provisioner is {_NO_PROVISIONER}"
+            )
+            fix = f"create a PersistentVolume of class {of} that is large enough, or name a class that makes them"
+            yield s.cause("volumeNodeConflict", text, fix, mask, alone & (len(unmade) == 1))
+
+    return NodeCheck(s.alive & fails, explain)
+
+
+def limits(case: Case) -> NodeCheck:
+    """Nodes to which no more volumes of a CSI driver can be attached."""
+    s = case.situation
+    wanted, fails = _volumes_by_driver(s, case.pod), np.zeros_like(s.alive)
+    full: dict[int, str] = {}
+    for node in s.snapshot.of("CSINode") if wanted else ():
+        name, row = node["metadata"]["name"], s.nodes.row_of.get(node["metadata"]["name"])
+        if row is None:
+            continue
+        for entry in node["spec"].get("drivers") or ():
+            driver, limit = entry["name"], (entry.get("allocatable") or {}).get("count")
+            if limit is None or driver not in wanted:
+                continue
+            attached = {v for pod in s.pods_on.get(name, ()) for v in _volumes_by_driver(s, pod).get(driver, ())}
+            if len(attached | wanted[driver]) > limit:
+                fails[row], full[row] = True, f"{bare(driver)} takes {limit} on a node"
+
+    def explain(mask: Mask, alone: Mask) -> Iterator[Cause]:
+        text = f"{s.where(mask)}: as many volumes as can be attached: {listed(sorted(set(full.values())))}"
+        yield s.cause("volumeLimit", text, "use fewer volumes, move pods with volumes away, or add a node", mask, alone)
+
+    return NodeCheck(s.alive & fails, explain)
+
+
+def _claim_names(pod: Pod) -> Iterator[str]:
+    for volume in pod["spec"].get("volumes") or ():
+        if claim := volume.get("persistentVolumeClaim"):
+            yield claim["claimName"]
+    yield from _ephemeral(pod)
+
+
+def _ephemeral(pod: Pod) -> list[str]:
+    """The names of the claims that are made of volumes of the pod."""
+    volumes = pod["spec"].get("volumes") or ()
+    return [f"{pod['metadata']['name']}-{volume['name']}" for volume in volumes if volume.get("ephemeral")]
+
+
+def _volumes_by_driver(s: Situation, pod: Pod) -> dict[str, set[str]]:
+    """The handles of the pod's CSI volumes by driver."""
+    by_driver: dict[str, set[str]] = {}
+    claims, volumes = s.snapshot.named("PersistentVolumeClaim"), s.snapshot.named("PersistentVolume")
+    for name in _claim_names(pod):
+        claim = claims.get((pod["metadata"]["namespace"], name), {"spec": {}})
+        volume = volumes.get(("", str(claim["spec"].get("volumeName"))), {"spec": {}})
+        if csi := volume["spec"].get("csi"):
+            by_driver.setdefault(csi["driver"], set()).add(csi["volumeHandle"])
+    return by_driver
+
+
+def _reachable(s: Situation, volume: Object) -> Mask:
+    return selected(s, (volume["spec"].get("nodeAffinity") or {}).get("required"))
+
+
+def selected(s: Situation, node_selector: Object | None) -> Mask:
+    """The nodes that a NodeSelector selects; all if there is none."""
+    return s.alive & s.matching(terms_of(node_selector.get("nodeSelectorTerms") or ())) if node_selector else s.alive
+
+
+def _suits(volume: Object, claim: Object) -> bool:
+    """Whether a free volume satisfies a claim."""
+    spec, asked = volume["spec"], claim["spec"]
+    size = parse_quantity(((asked.get("resources") or {}).get("requests") or {}).get("storage", "0"))
+    return bool(
+        volume["status"].get("phase") in ("Available", None)
+        and spec.get("storageClassName") == asked.get("storageClassName")
+        and set(asked.get("accessModes") or ()) <= set(spec.get("accessModes") or ())
+        and parse_quantity((spec.get("capacity") or {}).get("storage", "0")) >= size
+    )

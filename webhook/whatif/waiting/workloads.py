@@ -1,0 +1,131 @@
+"""Finds workloads whose pods could not be created, and why: a quota, a LimitRange, a webhook, a missing object."""
+
+import re
+from collections.abc import Iterator
+from typing import Final
+
+from webhook.kube.pod import KUEUE, labels_of
+from webhook.text import bare, listed, nearest, plural, printable, quoted
+from webhook.whatif.cluster.snapshot import Object, condition
+from webhook.whatif.waiting.causes import Cause, queued
+from webhook.whatif.waiting.situation import Situation
+
+_QUOTA: Final = re.compile(r"exceeded quota: (\S+), requested: (.+?), used: (.+?), limited: (.+)")
+_UNSTATED: Final = re.compile(r"failed quota: (\S+): must specify (\S+)")
+_WEBHOOK: Final = re.compile(r'admission webhook "([^"]+)" denied the request: (.+)', re.DOTALL)
+_NO_ANSWER: Final = re.compile(r'failed calling webhook "([^"]+)": (.+)', re.DOTALL)
+_OURS: Final = "gpu-admission"
+_POLICY: Final = re.compile(r"(?:ValidatingAdmissionPolicy '.+? denied request: .+|violates PodSecurity .+)", re.DOTALL)
+_ABSENT: Final = (
+    ("serviceAccountMissing", "ServiceAccount", re.compile(r'serviceaccount "([^"]+)" not found')),
+    ("priorityClassMissing", "PriorityClass", re.compile(r"no PriorityClass with name (\S+) was found")),
+    ("runtimeClassMissing", "RuntimeClass", re.compile(r'RuntimeClass "([^"]+)" not found')),
+)
+_LIMITS: Final = re.compile(r"\b(?:maximum|minimum) .* (?:usage|limit)|LimitRange|limit to request ratio")
+_KINDS: Final = ("ReplicaSet", "Job", "StatefulSet", "DaemonSet")
+
+
+def not_created(s: Situation, namespace: str | None) -> Iterator[tuple[str, str, list[Cause]]]:
+    """The workloads of a namespace (None: of all) that lack pods, if their controller says why: namespace, name in the form that
+    kubectl takes (replicaset/chat-5d8), and causes."""
+    for kind in _KINDS:
+        for (here, name), obj in s.snapshot.named(kind).items():
+            if namespace not in (None, here):
+                continue
+            if kind == "Job" and obj["spec"].get("suspend") and not _is_finished(obj):
+                yield here, f"job/{name}", [_suspended(here, obj)]
+            elif (missing := _missing_pods(kind, obj)) > 0 and (message := _controller_message(s, kind, obj)):
+                lacks = f"{plural(missing, 'pod')} could not be created: "
+                yield here, f"{kind.lower()}/{name}", [refusal(s, here, lacks, message)]
+
+
+def _suspended(namespace: str, job: Object) -> Cause:
+    if queue := labels_of(job).get(KUEUE):
+        return queued(queue, namespace)
+    name = bare(job["metadata"]["name"])
+    fix = f"""resume it: kubectl patch job {name} -n {namespace} --type merge -p '{{"spec": {{"suspend": false}}}}'"""
+    return Cause("suspended", "spec.suspend is true: its pods are made when it is resumed", fix)
+
+
+def _missing_pods(kind: str, obj: Object) -> int:
+    """How many pods the workload lacks."""
+    spec, status = obj["spec"], obj["status"]
+    if kind == "Job":
+        if _is_finished(obj):
+            return 0
+        wanted = min(spec.get("parallelism", 1), max(0, spec.get("completions", 1 << 30) - status.get("succeeded", 0)))
+        return int(wanted) - int(status.get("active", 0))
+    if kind == "DaemonSet":
+        return int(status.get("desiredNumberScheduled", 0)) - int(status.get("currentNumberScheduled", 0))
+    return int(spec.get("replicas", 1)) - int(status.get("replicas", 0))
+
+
+def _is_finished(job: Object) -> bool:
+    return any(condition(job, kind).get("status") == "True" for kind in ("Complete", "Failed"))
+
+
+def _controller_message(s: Situation, kind: str, obj: Object) -> str:
+    """Why the controller could not create a pod: from its condition, else from its newest event; "" if it does not say."""
+    failure = condition(obj, "ReplicaFailure")
+    if failure.get("status") == "True":
+        return str(failure.get("message") or "")
+    return next((str(e.get("message") or "") for e in s.events_of(kind, obj) if e.get("reason") == "FailedCreate"), "")
+
+
+def refusal(s: Situation, namespace: str, lacks: str, message: str) -> Cause:
+    """The cause in a message of who could not create an object. `lacks`: how the text begins, which says what is missing."""
+    if match := _QUOTA.search(message):
+        quota, asked, used, limited = match.groups()
+        text = f"{lacks}quota {bare(quota)}: {bare(used)} used, {bare(asked)} asked for, {bare(limited)} at most"
+        more = f"raise it: kubectl edit quota {bare(quota)} -n {namespace}"
+        users = "resourceclaims" if "devices=" in limited else "pods"
+        fix = f"ask for less, end what uses it (kubectl get {users} -n {namespace}), or {more}"
+        return Cause("quotaExceeded", text, fix)
+    if match := _UNSTATED.search(message):
+        quota, names = bare(match[1]), listed([bare(name) for name in match[2].split(",")])
+        text = f"{lacks}quota {quota} wants every container to state {names}"
+        fix = f"state {names} in every container, or create a LimitRange in {namespace} with defaults"
+        return Cause("quotaExceeded", text, fix)
+    if match := _WEBHOOK.search(message):
+        ours = _OURS in match[1]
+        who = "" if ours else f"webhook {bare(match[1])}: "
+        text = f"{lacks}{who}{_printable(match[2])}"
+        fix = (
+            "correct the pod template as it says" if ours else "correct the pod template, or ask who runs that webhook"
+        )
+        return Cause("refused", text, fix)
+    if match := _NO_ANSWER.search(message):
+        name = bare(match[1])
+        text = f"{lacks}webhook {name} does not answer: {_printable(match[2])}"
+        where = "kubectl get mutatingwebhookconfigurations,validatingwebhookconfigurations"
+        fix = f"repair what serves it, or remove its configuration: {where}"
+        return Cause("refused", text, fix)
+    if match := _POLICY.search(message):
+        return Cause(
+            "refused", f"{lacks}{_printable(match[0])}", "correct the pod template, or ask who keeps that policy"
+        )
+    for word, kind, pattern in _ABSENT:
+        if match := pattern.search(message):
+            name = bare(match[1])
+            arguments = {
+                "ServiceAccount": f"serviceaccount {name} -n {namespace}",
+                "PriorityClass": f"priorityclass {name} --value=…",
+            }.get(kind)
+            create = f"create it (kubectl create {arguments})" if arguments else "create it"
+            where = f" in {namespace}" if kind == "ServiceAccount" else ""
+            near = nearest(match[1], sorted({known for _, known in s.snapshot.named(kind)}))
+            text = f"{lacks}{kind} {quoted(match[1])} does not exist{where}{f'; nearest: {bare(near)}' if near else ''}"
+            another = f"name {bare(near)} in place of {name} in the pod template"
+            fix = f"{another}, or {create}" if near else f"{create}, or name another in the pod template"
+            return Cause(word, text, fix)
+    if _LIMITS.search(message):
+        fix = f"ask for what the LimitRange allows: kubectl describe limits -n {namespace}"
+        return Cause("limitRange", f"{lacks}{_printable(message)}", fix)
+    return Cause(
+        "notCreated", f"{lacks}{_printable(message)}", "correct what it says; the controller tries again by itself"
+    )
+
+
+def _printable(text: str) -> str:
+    """The first lines of a message, on one line: 6 lines of at most 500 characters, without what cannot be printed."""
+    return listed([printable(" ".join(line.split()))[:500] for line in text.splitlines() if line.strip()], 6)
