@@ -12,7 +12,7 @@ Follows k8s.io/kubernetes pkg/scheduler/framework/plugins/{interpodaffinity,podt
 """
 
 from collections.abc import Iterable, Mapping
-from typing import Any, Final, NamedTuple, cast
+from typing import Any, Final, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -179,11 +179,7 @@ class Domains(NamedTuple):
 
     def counts(self, there: NDArray[np.intp], pods: Floats) -> Floats:
         """The number of peers in each domain: see `arrays_of`."""
-<<<<<<< HEAD
         return np.bincount(self.of_row[there], pods, self.number).astype(np.float64, copy=False)
-=======
-        return cast("Floats", np.bincount(self.of_row[there], pods, self.number))
->>>>>>> main
 
 
 def domains_of(nodes: Nodes, key: str) -> Domains:
