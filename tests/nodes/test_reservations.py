@@ -75,14 +75,16 @@ def test_a_burst_of_one_owner_is_reserved_seen_and_bound_without_counting_anythi
 @POLICIES
 def test_nothing_is_reserved_for_a_pod_that_brings_the_terms_itself(policy: Policy) -> None:
     """Its author knows the node, and nothing was decided here that a watch would show."""
-    of = state(NODES)
-    stored = admit(of, "p", policy)
+    made = pod("p", owner="web-7f")
+    made["metadata"]["labels"] = {"workload-type": "training"}
+    stored = call(state(NODES), made, policy)
     del stored["metadata"]["annotations"][DECISION]
-    of = state(NODES)
-    second = call(of, stored, policy)
-    assert record_of(second)["units"]["nodeAffinity"] == ["present"]
-    assert (nodes_of(second)[0], second["spec"]) == ("gpu-a", stored["spec"])
-    assert of.ledger.counts == Counts(0, 0)
+    for constraints in ([], stored["spec"].pop("topologySpreadConstraints", [])):
+        of = state(NODES)
+        second = call(of, {**stored, "spec": stored["spec"] | {"topologySpreadConstraints": constraints}}, policy)
+        assert record_of(second)["units"]["nodeAffinity"] == ["present"]
+        assert (nodes_of(second)[0], second["spec"]["affinity"]) == ("gpu-a", stored["spec"]["affinity"])
+        assert of.ledger.counts == Counts(0, 0)
 
 
 def test_nothing_is_chosen_or_reserved_where_the_policy_switches_it_off() -> None:

@@ -64,9 +64,7 @@ def _decision(found: Injected, edit: Edit, context: Context, policy: Policy, pro
     workload, outcomes = context.workload, found.outcomes
     placement = next((outcome.placement for outcome in outcomes.values() if outcome.placement is not None), None)
     asked = Demand(placement.asked, placement.devices) if placement and placement.asked else None
-    chosen = placement is not None and bool(placement.nodes) and not placement.kept
-    wrote = any([outcomes[name].placement is not None for name in found.done])
-    reservation = found.pod if chosen and wrote else None
+    reservation = found.pod if placement is not None and placement.nodes and not placement.kept else None
     describe = partial(record, policy.hash, profile.name, workload.name, placement=placement, asked=asked)
     text = encoded(describe(outcomes))
     warnings = (

@@ -92,7 +92,8 @@ class NodeAffinity(Injector):
         if placement.nodes and context.cluster.requires_preferences:
             pinned = named_nodes(edit.object["spec"])[1]
             placement = placement._replace(karpenter="none" if pinned else LEAST_KARPENTER)
-        return outcome._replace(placement=placement, warning=placement.warning)
+        kept = placement.kept or outcome.result == "present"
+        return outcome._replace(placement=placement._replace(kept=kept), warning=placement.warning)
 
     def _written(self, edit: Edit, context: Context, placement: Placement) -> Outcome:
         terms, unchecked = preferred_terms(placement, context.cluster), ""
