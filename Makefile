@@ -1,6 +1,6 @@
 # Plain `make` prints what there is. Every target sets up what it needs by itself and may be run again at any time.
 .DEFAULT_GOAL := help
-.PHONY: help demo test test-unit test-live up check format certs manifests rendered dist bench faults soak site requirements clean chromium
+.PHONY: help demo test test-unit test-live test-others up check format certs manifests rendered dist bench faults soak site requirements clean chromium
 SHELL := /bin/bash
 
 PYTHON ?= python3
@@ -45,6 +45,12 @@ test-live: $(READY) chromium ## Run the tests that need a control plane
 	@trap 'kill $$(jobs -p); exit 130' INT; $(foreach part,$(PARTS),$(LIVE) $($(part)) & parts="$$parts $$!";) \
 	  status=0; for part in $$parts; do wait $$part || status=1; done; exit $$status
 
+# Other controllers are built from the same modules as the control plane where they share them. Not part of `make test`: the build
+# takes longer than all of that.
+test-others: $(READY) ## Run the tests beside JobSet, LeaderWorkerSet, Karpenter, Kueue and the descheduler; builds these on first use
+	$(BUILD) --others
+	$(BIN)/pytest -q -m others tests/e2e/others
+
 # The control plane that tests run on has tests itself, in tests/controlplane. They run when a file there is not as it was when they
 # last passed here (PASSED says so), and with HARNESS=1.
 CACHE = $(or $(GPU_ADMISSION_CACHE),$(or $(XDG_CACHE_HOME),$(HOME)/.cache)/gpu-admission)
@@ -61,7 +67,7 @@ chromium:
 	  else echo "no Chromium here: the tests of the page are skipped. Install it: apt-get install chromium" >&2; fi; }
 
 PROFILE ?= quick
-UNIT = $(BIN)/pytest -q -m "not controlplane" --hypothesis-profile=$(PROFILE)
+UNIT = $(BIN)/pytest -q -m "not controlplane and not others" --hypothesis-profile=$(PROFILE)
 # Three parts side by side, which take about as much CPU time: one starts programs, one serves requests, one has all the rest.
 STARTING = $(filter-out $(UNCHANGED),tests/bench/ tests/cli/ tests/controlplane/)
 SERVING = tests/feeds/ tests/server/ tests/test_hostile.py tests/test_tenants.py

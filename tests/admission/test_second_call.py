@@ -11,13 +11,15 @@ from collections.abc import Callable
 from typing import Any
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from tests.builders import GPU
 from tests.controlplane.nodes import node
 from tests.controlplane.objects import PREFERRED, REQUIRED
 from tests.served import NOW, PROFILES, Server, after, plain_pod
 from tests.state.objects import facts, state
-from tests.strategies import ZONE
+from tests.strategies import ZONE, pods
 from tests.tables import table
 from webhook.kube.pod import DECISION, PROFILE_LABEL, Pod
 
@@ -385,3 +387,65 @@ def test_a_class_that_another_hook_asks_for_is_spread() -> None:
         labelled(**{"workload-type": "inference"}),
     )
     assert [each["topologyKey"] for each in found.second["spec"][SPREAD]] == [HOST, ZONE]
+
+
+CHANGES = {
+    "leads": jobset_leader,
+    "follows": jobset_follower("rb"),
+    "queue": kueue,
+    "group": lws_leader,
+    "class": labelled(**{"workload-type": "training"}),
+    "gate": gated,
+    "scheduler": lambda found: found["spec"].update(schedulerName="kai-scheduler"),
+}
+
+
+@given(pods(), st.sampled_from(PROFILES), st.sampled_from(sorted(CHANGES)))
+def test_a_second_call_decides_as_for_a_pod_that_had_come_so(before: Pod, namespace: str, change: str) -> None:
+    """Of what is decided anew: affinity, spread and priority."""
+    at_once = copy.deepcopy(before)
+    at_once["spec"] |= {"priorityClassName": "everyday", "priority": 7, "preemptionPolicy": "PreemptLowerPriority"}
+    for part in ("labels", "annotations"):
+        if not isinstance(before["metadata"].get(part, {}), dict):
+            return
+        at_once["metadata"].setdefault(part, {})
+    server = no_default_loss()
+    first = server.mutate(at_once, namespace=namespace)
+    if not first["allowed"]:
+        return
+    changed, plain = after(first, at_once), at_once
+    try:
+        CHANGES[change](changed)
+        CHANGES[change](plain)
+    except (AttributeError, TypeError):  # a null where the real webhook has a map
+        return
+    second = after(server.mutate(changed, namespace=namespace, uid="u-2"), changed)
+    once = after(no_default_loss().mutate(plain, namespace=namespace), plain)
+    assert decided(second) == decided(once)
+
+
+def decided(found: Pod) -> dict[str, Any]:
+    spec = found["spec"]
+    own = {
+        kind: {part: entries for part, entries in (what or {}).items() if entries}
+        for kind, what in affinity(found).items()
+    }
+    return {
+        "affinity": {kind: what for kind, what in own.items() if what},
+        "spread": spec.get(SPREAD) or [],
+        **{key: spec.get(key) for key in ("priorityClassName", "priority", "preemptionPolicy")},
+    }
+
+
+@pytest.mark.parametrize(
+    "hook", [jobset_leader, jobset_follower("rb")], ids=["no node is chosen any more", "another node"]
+)
+def test_once_the_pod_is_there_its_first_choice_holds_nothing(hook: Hook) -> None:
+    """The others of its group find the room that it left."""
+    twice = Twice(jobset_pod(), hook)
+    left = json.loads(twice.first["metadata"]["annotations"][DECISION])["nodes"][0][0]
+    assert (twice.record["left"], left in twice.nodes) == ("a1", False)
+    state = twice.server.state
+    twice.second["metadata"] |= {"namespace": "default", "name": "p-1", "uid": "u-9"}
+    state.pod_seen(twice.second, NOW)
+    assert [state.nodes.columns.name[row] for row, _ in state.ledger.holders("default")] == twice.nodes[:1]

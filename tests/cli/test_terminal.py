@@ -1,5 +1,6 @@
 """Text that tenants wrote is printed safely, and tables stay aligned."""
 
+import json
 from pathlib import Path
 
 import pytest
@@ -92,3 +93,24 @@ def test_a_long_line_goes_on_indented(capsys: pytest.CaptureFixture[str]) -> Non
     assert max(map(len, lines)) <= 40
     assert [line[:7] for line in lines[:2]] == ["    → w", "      w"]
     assert " ".join(" ".join(lines).split()) == "→ " + "word " * 20 + "end"
+
+
+def test_json_shows_no_character_that_turns_the_direction_of_writing(tmp_path: Path) -> None:
+    turned = placed(pod("waits", 8), None, **unschedulable("0/1 nodes: \u202etxt\U000e0001"))
+    printed = call("why", "--from", write(tmp_path, *CLUSTER[:1], turned), "-o", "json").stdout
+    assert printed.isascii() or printed.replace("\n", "").isprintable()
+    assert json.loads(printed)["items"][0]["schedulerSays"] == "0/1 nodes: \u202etxt\U000e0001"
+
+
+def test_what_is_written_is_for_its_owner_only(tmp_path: Path) -> None:
+    (page := tmp_path / "page.html").write_text("of somebody else")
+    page.chmod(0o644)
+    call("ui", "--html", page, "--from", write(tmp_path, *CLUSTER))
+    assert page.stat().st_mode & 0o777 == 0o600
+
+
+def test_a_kubeconfig_that_is_no_yaml_is_said_to_be_none(tmp_path: Path) -> None:
+    (tmp_path / "config").write_text("a: [")
+    result = call("why", "--kubeconfig", tmp_path / "config")
+    assert (result.exit_code, result.stdout) == (2, "")
+    assert result.stderr.startswith(f"error: --kubeconfig {tmp_path}/config: while parsing")

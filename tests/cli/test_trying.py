@@ -1,6 +1,6 @@
 """`gpu-admission try`: what becomes of the pods of manifests.
 
-Covers cli.reports, whatif.tried, whatif.daemons, whatif.verdict.
+Covers cli.reports, whatif.tried, whatif.daemons, whatif.quotas, whatif.verdict.
 """
 
 import json
@@ -443,3 +443,37 @@ def test_junit_and_sarif(file: Any) -> None:
     run = json.loads(offline("-f", path, "-o", "sarif").stdout)["runs"][0]
     assert [(each["ruleId"], each["level"]) for each in run["results"]] == [("hostNamespaces", "error")]
     assert run["results"][0]["locations"][0]["physicalLocation"]["artifactLocation"]["uri"] == str(path)
+
+
+# --- what keeps pods from being created -------------------------------------------------------------------------------
+
+
+def quota(hard: dict[str, str], used: dict[str, str], **spec: Any) -> dict[str, Any]:
+    metadata = {"name": "gpus", "namespace": "team"}
+    return {"kind": "ResourceQuota", "metadata": metadata, "spec": {"hard": hard, **spec}, "status": {"used": used}}
+
+
+@pytest.mark.parametrize(
+    ("made", "starts", "text"),
+    [
+        pytest.param(quota({"requests.nvidia.com/gpu": "4"}, {"requests.nvidia.com/gpu": "1"}), 3, "quota gpus: 1 requests.nvidia.com/gpu asked for, 0 left", id="GPUs"),
+        pytest.param(quota({"pods": "2", "requests.cpu": "1k"}, {"pods": "1"}), 1, "quota gpus: 1 pods asked for, 0 left", id="pods"),
+        pytest.param(quota({"cpu": "9", "memory": "1Gi"}, {}), 0, "quota gpus: 32Gi memory asked for, 1Gi left", id="memory"),
+        pytest.param(quota({"pods": "0"}, {}, scopes=["BestEffort"]), 5, None, id="one with scopes is left to the API server"),
+    ],
+)  # fmt: skip
+def test_pods_that_a_quota_does_not_let_be_created(
+    tmp_path: Path, made: dict[str, Any], starts: int, text: str | None
+) -> None:
+    file = manifest(tmp_path, job("train", 5, container={"resources": SHARE}))
+    (answer,) = found("-f", file, "-n", "team", "--from", write(tmp_path, *CLUSTER, made))["items"]
+    assert (sum(answer["bound"].values()), answer["waiting"]) == (starts, 5 - starts)
+    assert [(each["cause"], each["text"]) for each in answer["causes"]] == (
+        [("quotaExceeded", f"it could not be created: {text}")] if text else []
+    )
+
+
+def test_pods_in_a_queue_are_not_said_to_start_at_once(tmp_path: Path, cluster: Path) -> None:
+    made = job("train", labels={"kueue.x-k8s.io/queue-name": "q"})
+    (answer,) = found("-f", manifest(tmp_path, made), "-n", "team", "--from", cluster)["items"]
+    assert any(note.startswith('Kueue holds it back first, in queue "q"') for note in answer["notes"])

@@ -178,3 +178,28 @@ def test_without_waiting_pods_it_says_so(tmp_path: Path) -> None:
 def test_every_cause_is_documented() -> None:
     page = (Path(__file__).parents[2] / "docs" / "cli.md").read_text()
     assert [word for word in CAUSES if not re.search(rf"^\| `{word}` \|", page, re.MULTILINE)] == []
+
+
+@pytest.mark.parametrize(
+    ("reason", "at", "made", "listed"),
+    [
+        pytest.param("FailedCreatePod", "2026-11-18T11:00:00Z", [], True, id="its controller says so"),
+        pytest.param("PodRefused", "2026-11-18T11:00:00Z", [], True, id="this webhook says so"),
+        pytest.param("FailedCreatePod", "2026-11-18T09:00:00Z", [], False, id="long ago"),
+        pytest.param("SuccessfulCreatePod", "2026-11-18T11:00:00Z", [], False, id="something else"),
+        pytest.param("FailedCreatePod", "2026-11-18T11:00:00Z", ["2026-11-18T11:01:00Z"], False, id="its pod was created since"),
+    ],
+)  # fmt: skip
+def test_refused_pods_of_a_kind_that_others_define_are_told(
+    tmp_path: Path, reason: str, at: str, made: list[str], listed: bool
+) -> None:
+    about = {"kind": "PyTorchJob", "namespace": "team", "name": "tune"}
+    message = 'admission webhook "validate.gpu-admission.io" denied the request: no'
+    event = obj("Event", "e", involvedObject=about, reason=reason, message=message, lastTimestamp=at)
+    pods = [owned(placed(pod("tune-0", 1), "gpu-a"), "PyTorchJob", "tune") for _ in made]
+    for each, when in zip(pods, made, strict=True):
+        each["metadata"]["creationTimestamp"] = when
+    found = document("why", "--from", write(tmp_path, *CLUSTER[:4], event, *pods))
+    assert [(each["workload"], each["causes"][0]["cause"]) for each in found] == (
+        [("pytorchjob/tune", "refused")] if listed else []
+    )

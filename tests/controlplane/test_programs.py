@@ -5,7 +5,8 @@ from pathlib import Path
 
 import pytest
 
-from tests.controlplane.programs import KUBERNETES, KWOK, NAMES, SOURCES, Unavailable, find
+from tests.controlplane.others import OTHERS
+from tests.controlplane.programs import KUBERNETES, KWOK, MAIN, NAMES, SOURCES, Unavailable, find
 
 
 class Builder:
@@ -34,6 +35,20 @@ def test_the_go_modules_fix_the_release_that_the_table_names(minor: str) -> None
 
 def test_the_go_module_of_kwok_fixes_its_version() -> None:
     assert re.search(rf"sigs\.k8s\.io/kwok v{re.escape(KWOK)}\s", (SOURCES / "kwok" / "go.mod").read_text())
+
+
+@pytest.mark.parametrize("name", OTHERS)
+def test_go_mod_names_the_program_of_another_controller(name: str) -> None:
+    other = OTHERS[name]
+    assert re.search(rf"^(tool)?\s+?{other.module}{other.package}$", other.of.files[0].read_text(), re.MULTILINE)
+    assert re.fullmatch(r"v\d+\.\d+\.\d+", other.version)
+
+
+def test_other_controllers_are_compiled_of_what_the_control_plane_is() -> None:
+    """What both use is compiled once, if it is of one version."""
+    shared = OTHERS["jobset"].of
+    versions = {shared.version(f"k8s.io/{name}") for name in ("api", "apimachinery", "apiserver", "client-go")}
+    assert versions == {f"v0.{KUBERNETES[MAIN].partition('.')[2]}"}
 
 
 def test_a_broken_cache_is_noticed_and_built_again(cache: Path, capsys: pytest.CaptureFixture[str]) -> None:

@@ -294,7 +294,7 @@ async def test_a_reader_sees_nodes_and_sums_and_no_pod_of_others(scene: Scene) -
     config = await asyncio.to_thread(scene.plane.kubeconfig_for, TEAM, "looks")
 
     async def told() -> list[str]:
-        answer = await asyncio.to_thread(call, "nodes", "--kubeconfig", config)
+        answer = await asyncio.to_thread(call, "top", "--kubeconfig", config)
         assert answer.exit_code == 0, answer.stderr
         assert "trainer" not in answer.stdout + answer.stderr
         lines = [line.split() for line in answer.stdout.splitlines() if "nvidia.com/gpu" in line]

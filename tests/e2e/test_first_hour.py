@@ -26,7 +26,7 @@ COMMANDS = [
     if re.match(rf"[a-z-]+ .*\b{TEAM}\b", command)
 ]
 SAYS = (
-    "no GPU pod without a decision",
+    "0 pods: nothing to compare, by",
     f"namespace/{TEAM} labeled",
     "Warning: its pods will get: tolerations, priorityClass, topologySpread",
     "the node that was chosen",

@@ -1,5 +1,6 @@
 """The arrows of the diagram in the ledger: what each story of reservations and pods leaves, on three nodes of 8 GPUs."""
 
+import json
 from collections.abc import Callable
 from typing import Any
 
@@ -73,6 +74,13 @@ def of_owner(**more: Any) -> Object:
     return pod("p", owner="o", **more)
 
 
+def moved(*to: str) -> Object:
+    """A pod that had A by an earlier call of the hook."""
+    made = pod("p", ranked=to)
+    record = json.loads((made["metadata"].get("annotations") or {}).get("gpu-admission.io/decision", "{}"))
+    return written(made, annotations={"gpu-admission.io/decision": json.dumps(record | {"left": A})})
+
+
 WAITS = pod("p", ranked=[A])
 """A pod that is not bound yet."""
 BOUND = pod("p", ranked=[A], on=A)
@@ -128,6 +136,10 @@ STORIES = [
     *[pytest.param([asked(of_owner(), A, B), *before, seen(of_owner(ranked=[A, B], on=on), 2)],
                    left, (0, 0), {where: 1, "bound": 1}, id=f"bound, {where}, {len(before)} before")
       for on, (where, left) in ELSEWHERE.items() for before in ([], [seen(of_owner(ranked=[A, B]))])],
+    pytest.param([asked(pod("p"), A), asked(pod("p"), B), seen(moved(B))],
+                 (8, 7, 8), (0, 1), {"left": 1}, id="another webhook changed it: moved"),
+    pytest.param([asked(pod("p"), A), seen(moved())], NONE, (0, 0), {"left": 1}, id="moved, no node is chosen any more"),
+    pytest.param([asked(pod("p", 2), A), seen(moved(B))], (6, 7, 8), (1, 1), {}, id="moved, nothing alike is reserved"),
     pytest.param([seen(BOUND)], (7, 8, 8), (0, 0), {}, id="bound before it was seen"),
     pytest.param([asked(pod("p"), A), *PHASES], (7, 8, 8), (0, 0), {"first": 1, "bound": 1}, id="bound, and seen again"),
     pytest.param([asked(pod("p"), A), seen(WAITS), gone(WAITS)], NONE, (0, 0), {"gone": 1}, id="deleted"),
@@ -197,3 +209,26 @@ def test_a_pod_without_a_gpu_that_has_ranked_nodes_is_held_there() -> None:
 def test_a_reservation_on_a_node_that_is_deleted_does_not_outlive_it() -> None:
     of = after(asked(pod("p"), A), lambda of: of.node_gone(A), time(30))
     assert A not in of.nodes.row_of
+
+
+@pytest.mark.parametrize("namespace", ["team-a", "team-b"], ids=["of its own namespace", "seen from another"])
+def test_what_is_reserved_for_a_pod_may_be_looked_past(namespace: str) -> None:
+    """The second call for the pod: what the first one reserved is the pod's own. `seen_from` may change meanwhile."""
+    made = pod("p", 3, ranked=[A])
+    of = after(asked(made, A), asked(made, A))
+    key = AskedPod(admitted(made), GPUS).identity.key
+    of.usage.seen_from(namespace)
+    before = free(of, A), of.ledger.counts
+    with of.ledger.without(key, A) as reserved:
+        assert reserved
+        of.usage.seen_from("")
+        of.usage.seen_from("team-a")
+        assert gpus(of) == (5, 8, 8), "one of two"
+    of.usage.seen_from(namespace)
+    assert (free(of, A), of.ledger.counts) == before
+    assert gpus(of) == (2, 8, 8)
+    with of.ledger.without(key, B) as reserved:
+        assert not reserved
+    of.node_gone(A)
+    with of.ledger.without(key, A) as reserved:
+        assert not reserved

@@ -64,7 +64,8 @@ class Choice(NamedTuple):
             placement = self.place(bare)
         if pinned or preferred_terms(placement, self.cluster) != terms:
             remove_terms(edit, terms, pinned)
-        return placement._replace(kept=reserved and [each.node for each in placement.nodes[:1]] == [first])
+        same = [each.node for each in placement.nodes[:1]] == [first]
+        return placement._replace(kept=reserved and same, left=earlier.left if same else first or earlier.left)
 
     def _written(self, pod: Pod, record: Mapping[str, Any]) -> tuple[list[Any], str]:
         """The preferred terms that an earlier call wrote, and the node that it pinned the pod to; "" if it did not.
@@ -114,6 +115,7 @@ def _placement(record: Mapping[str, Any], strategy: str) -> Placement:
         asked=tuple(sorted([*amounts, ("pods", 1)])) if "asked" in record else (),
         read=record.get("read", ""),
         kept=True,
+        left=record.get("left", ""),
     )
 
 

@@ -15,6 +15,7 @@ that were considered. `by`: the numbers behind the ranking, `["metrics",source,a
 are no metrics]`. `asked`: the demand of the pod, CPU in thousandths. `read`: all else of the pod that the nodes were chosen by,
 as a hash: if another webhook changes it, they are chosen anew. `karpenter`: the least version that makes a node for the pod if
 these are full. If no node was chosen: `"why":"no node fits"` and `"rejected":[["too few free GPUs",7],…]`.
+`left`: the first node of an earlier call for the pod, if it is to go elsewhere.
 """
 
 from collections import Counter
@@ -78,6 +79,8 @@ def record(
             data["why"] = placement.reason
             if placement.rejected:
                 data["rejected"] = [list(r) for r in placement.rejected]
+        if placement.left:
+            data["left"] = placement.left
     return data
 
 

@@ -82,7 +82,8 @@ class _Group(TyperGroup):
 app = typer.Typer(
     cls=_Group,
     name="gpu-admission",
-    epilog="Exit status: 0 success; 1 a pod, case, check or policy failed; 2 the command could not run. docs/cli.md has more.",
+    epilog="Begin with `gpu-admission why`: what waits, and what would change that. "
+    "Exit status: 0 success; 1 a pod, case, check or policy failed; 2 the command could not run. docs/cli.md has more.",
     no_args_is_help=True,
     **_LOOK,
 )

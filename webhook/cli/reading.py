@@ -150,6 +150,8 @@ def decided_by(name: str | None, snapshot: Snapshot) -> str:
     except PolicyError as error:
         wrong = f"that of the cluster cannot be used: {printable(listed(error.problems, 1))}"
         return f"the shipped policy, since {wrong}; the webhook decides by the last good one, or is of a newer version"
+    if not snapshot.objects:
+        return "the shipped policy"
     if why := snapshot.missing.get("ConfigMap"):
         return f"the shipped policy, since that of the cluster is not known: {why}"
     return f"the shipped policy, since there is no ConfigMap {OUR_POLICY}"

@@ -259,3 +259,5 @@ class Placement(NamedTuple):
     """What of the pod the nodes were chosen by, but its demand, as a hash: `placement.request`. "" if no node is ranked."""
     kept: bool = False
     """The pod has its terms already, so nothing is reserved: an earlier call of the hook did so, or its author wrote them."""
+    left: str = ""
+    """The first node of an earlier call of the hook, if this one chose another one or none."""

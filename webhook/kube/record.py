@@ -35,6 +35,7 @@ class _Record(BaseModel):
     of: _Count = 0
     read: _Word = ""
     decided: _Word = ""
+    left: _Word = ""
     workload: str = Field("", alias="class")
 
 
@@ -57,14 +58,14 @@ def outcome_of(record: Mapping[str, Any], injector: str) -> list[Any]:
     return entry[:2] if isinstance(entry, list) else []
 
 
-def ranked_nodes(pod: Pod) -> tuple[str, ...]:
-    """The nodes that admission ranked for this pod, best first; () if there are none.
+def ranked_nodes(pod: Pod, record: Mapping[str, Any] | None = None) -> tuple[str, ...]:
+    """The nodes that admission ranked for this pod, best first; () if there are none. `record`: its own, where it was read.
 
     Anybody can write the annotation. So it counts only if the pod's node affinity agrees: the first node must be the
     first preference there, or required, and only nodes that the affinity names count. It does not count for pods that
     admission ranks no nodes for.
     """
-    names = [entry[0] for entry in record_of(pod).get("nodes", ())]
+    names = [entry[0] for entry in (record_of(pod) if record is None else record).get("nodes", ())]
     if not names or unmanaged_reason(pod):
         return ()
     preferred, required = named_nodes(pod["spec"])

@@ -23,8 +23,8 @@ can a tenant whose pods a quota refuses. Therefore `Parts` says which of them ar
 pod is seen.
 
 If another webhook changes a pod, our hook is called a second time. The pod keeps its node and its reservation if it was only
-made larger and the node has room for the rest, and holds all once it is seen. If it goes elsewhere, it gets a second reservation;
-the first one expires.
+made larger and the node has room for the rest, and holds all once it is seen. If it goes elsewhere, it gets a second reservation,
+and its record says which node it left: the first one ends once the pod is seen.
 
 `Parts` divides the nodes among namespaces whose reservations nobody can confirm yet.
 
@@ -135,7 +135,7 @@ class Ledger:
     def __init__(self, usage: Usage, *, trusted: bool = False) -> None:
         self.honoured: dict[str, int] = {"first": 0, "ranked": 0, "other": 0}
         """Where pods with a reservation were bound: on the first of their ranked nodes, on another of these, or elsewhere."""
-        self.ended: dict[str, int] = {"bound": 0, "gone": 0, "expired": 0, "unschedulable": 0}
+        self.ended: dict[str, int] = {"bound": 0, "gone": 0, "expired": 0, "unschedulable": 0, "left": 0}
         """How many reservations ended in each way."""
         self.parts = Parts(trusted=trusted)
         self._usage = usage
@@ -175,6 +175,12 @@ class Ledger:
         reservation.nodes, reservation.until = nodes, now + self.ttl
         self._waiting.append(reservation)
         self._seen[uid] = reservation
+
+    def left(self, pod: PodKey, node: str, kind: PodKind) -> None:
+        """The pod exists, and a later call than the one that reserved for it there chose another node, or none. "": no `node`."""
+        if (reservation := self._take(pod, node, kind)) is not None:
+            self.ended["left"] += 1
+            self._give_back(reservation)
 
     def reserved(self, pod: PodKey, node: str) -> bool:
         """Whether something is reserved for such a pod on the node, and the pod was not yet seen."""

@@ -17,7 +17,7 @@ from webhook.kube.asked import AskedPod, identity_of
 from webhook.kube.other_gpus import FRACTIONS
 from webhook.kube.pod import DECISION, PROFILE_LABEL, annotations_of, namespace_of, pod_id, priority_of
 from webhook.kube.pod_requests import Demand, counted_demand, has_extended_resource
-from webhook.kube.record import ranked_nodes
+from webhook.kube.record import ranked_nodes, record_of
 from webhook.kube.stores import Answers, Grouped
 from webhook.nodes.demands import Demands, pinned_models
 from webhook.nodes.ledger import Ledger
@@ -169,7 +169,9 @@ class ClusterState:
         kind = self.usage.kind(demand, identity.owners, key.namespace)
         new = uid not in self.pods
         first_event = new and not self.ledger.waits(uid)
-        nodes = ranked_nodes(pod) if first_event else ()  # read once: this is a third of the cost of an event
+        record = record_of(pod) if first_event else {}  # read once: this is a third of the cost of an event
+        nodes = ranked_nodes(pod, record)
+        self.ledger.left(key, record.get("left", ""), kind)
         if node:
             if status.get("phase") == "Running":  # anybody can bind a pod to a node that does not exist
                 self.demands.bound(uid, key.namespace, demand, pinned_models(spec))

@@ -1,6 +1,6 @@
 """Why pods wait, pod by pod: of a whole cluster, or of what is called by a name; and the rows that stand for pods alike."""
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from typing import Any, Final, NamedTuple
 
 from webhook.kube.pod import Pod
@@ -14,7 +14,7 @@ from webhook.whatif.waiting.causes import Cause
 from webhook.whatif.waiting.diagnosis import Diagnosis, Findings
 from webhook.whatif.waiting.situation import Situation
 from webhook.whatif.waiting.started import bound, started_late
-from webhook.whatif.waiting.workloads import not_created
+from webhook.whatif.waiting.workloads import not_created, refused_elsewhere
 
 KINDS: Final = (
     *ENGINE,
@@ -62,7 +62,7 @@ def answers(snapshot: Snapshot, policy: Policy, namespace: str | None) -> list[A
     """An answer for each pod and workload that waits."""
     situation = Situation(snapshot, policy)
     diagnosis = Diagnosis(situation)
-    lacking = [Answer(*each) for each in not_created(situation, namespace)]
+    lacking = [Answer(*each) for each in _lacking(situation, namespace)]
     found = (*situation.astray, *started_late(situation), *situation.waiting)
     pods = [each for each in found if namespace in (None, each["metadata"]["namespace"])]
     return lacking + [_answer(diagnosis, pod) for pod in pods]
@@ -73,7 +73,7 @@ def asked(snapshot: Snapshot, policy: Policy, namespace: str | None, name: str) 
     names, situation = Names(snapshot), Situation(snapshot, policy)
     diagnosis, pods = Diagnosis(situation), names.pods(namespace, name)
     lacking = []
-    for here, of, causes in not_created(situation, namespace):
+    for here, of, causes in _lacking(situation, namespace):
         kind, _, last = of.partition("/")
         obj = next(
             (o for k in snapshot.objects if k.lower() == kind for o in [snapshot.named(k).get((here, last))] if o), None
@@ -86,6 +86,11 @@ def asked(snapshot: Snapshot, policy: Policy, namespace: str | None, name: str) 
     return Asked(
         [*waiting, *[pod for pod in pods if not waits(pod)]], [*lacking, *[_answer(diagnosis, pod) for pod in waiting]]
     )
+
+
+def _lacking(situation: Situation, namespace: str | None) -> Iterator[tuple[str, str, list[Cause]]]:
+    yield from not_created(situation, namespace)
+    yield from refused_elsewhere(situation, namespace)
 
 
 def waits(pod: Pod) -> bool:

@@ -16,16 +16,18 @@ import orjson
 from webhook.admission.pods import mutate
 from webhook.errors import BadInput, BadReview
 from webhook.framework.as_stored import as_stored
-from webhook.kube.pod import PROFILE_LABEL, Pod, priority_of
+from webhook.kube.pod import KUEUE, PROFILE_LABEL, Pod, labels_of, priority_of
 from webhook.kube.record import record_of
 from webhook.placement.placer import Placer
 from webhook.policy.model import Policy
 from webhook.state.gpu_amounts import gpu_number
+from webhook.text import quoted
 from webhook.whatif import offline
 from webhook.whatif.cluster.devices import PodGpus
 from webhook.whatif.cluster.snapshot import Snapshot
 from webhook.whatif.daemons import as_daemon, eligible
 from webhook.whatif.manifests import Planned
+from webhook.whatif.quotas import Quotas
 from webhook.whatif.scheduler import Scheduler
 from webhook.whatif.verdict import Verdict, verdict
 from webhook.whatif.waiting.causes import Cause
@@ -54,6 +56,10 @@ class Tried:
     waiting: list[Pod] = field(default_factory=list)
     causes: list[Cause] = field(default_factory=list)
     """Why the first pod of `waiting` waits in the end."""
+    created: int = 0
+    """How many pods the quotas of the namespace let be created."""
+    kept: Cause | None = None
+    """Why the others are not."""
 
     @property
     def namespace(self) -> str:
@@ -93,7 +99,7 @@ def try_pods(snapshot: Snapshot, policy: Policy, planned: Iterable[Planned], *, 
         (pod, None) for pod in before.waiting if places and not causes_before_filtering(Case(before, pod))
     ]
     waited = {"before": len(queue), "after": len(queue)}
-    found, errors = list[Tried](), list[BadInput]()
+    found, errors, quotas = list[Tried](), list[BadInput](), Quotas(snapshot)
     for plan in planned:
         try:
             found.append(tried := admission.tried(plan))
@@ -104,7 +110,13 @@ def try_pods(snapshot: Snapshot, policy: Policy, planned: Iterable[Planned], *, 
             if plan.of.startswith("daemonset/"):
                 _daemons(situation, tried, admission)
             else:
-                queue += [(admission.admit(tried), tried) for _ in range(tried.pods)]
+                for _ in range(tried.pods):
+                    if (cause := quotas.take(tried.verdict.decided)) is not None:
+                        tried.kept = cause
+                        tried.waiting += [tried.verdict.decided] * (tried.pods - tried.created)
+                        break
+                    tried.created += 1
+                    queue.append((admission.admit(tried), tried))
     queue.sort(key=lambda queued: -priority_of(queued[0]))  # PrioritySort: by priority, then by age
     for pod, of in queue:
         bound = scheduler.bind(pod)
@@ -117,7 +129,9 @@ def try_pods(snapshot: Snapshot, policy: Policy, planned: Iterable[Planned], *, 
             of.bound[bound["spec"]["nodeName"]] += 1
     diagnosis = Diagnosis(situation)
     for each in found:
-        each.causes = diagnosis.of(each.waiting[0]).causes if each.waiting else []
+        unbound = [pod for pod in each.waiting if pod is not each.verdict.decided]
+        each.causes = [each.kept] if each.kept else []
+        each.causes += diagnosis.of(unbound[0]).causes if unbound else []
         on = each.bound.keys() & before.unhealthy
         each.notes += [sick_words(sorted(on))] if on else []
     gpus: dict[str, dict[str, dict[str, int | float]]] = {
@@ -178,6 +192,8 @@ class Admission:
             yield f"nothing is changed: profile {found.mutated.profile} is in shadow"
         elif found.outcome != "refused" and not record_of(found.decided):
             yield "nothing is changed: it asks for no GPU that the policy names, or no injector for it is enabled"
+        if queue := labels_of(found.brought).get(KUEUE):
+            yield f"Kueue holds it back first, in queue {quoted(queue)}: whether it starts is what Kueue decides"
         if plan.replicas is None and not plan.of.startswith("daemonset/"):
             yield "how many pods it makes is not known: this is one"
         if wanted > MAX_PODS:

@@ -11,7 +11,7 @@ import pytest
 from tests.cli.objects import kubeconfig, namespace, snapshot
 from tests.feeds.fake_api import FakeApi, fake_api
 from webhook.cli.cluster.answers import QUESTIONS
-from webhook.cli.cluster.load import load
+from webhook.cli.cluster.load import load, way_to_api
 from webhook.cli.reading import namespace_of, snapshot_of
 from webhook.errors import BadInput
 from webhook.feeds import file
@@ -158,3 +158,15 @@ async def test_rights_that_are_missing_are_one_line(tmp_path: Path, capsys: pyte
         "an operator gives the right by: kubectl create clusterrole gpu-reader --verb=get,list "
         f"--resource={resources} && kubectl create clusterrolebinding gpu-reader --clusterrole=gpu-reader --user=NAME\n"
     )
+
+
+@pytest.mark.parametrize(("files", "namespace"), [({"namespace": "mine\n"}, "mine"), ({}, "default")])
+def test_in_a_pod_the_namespace_is_that_of_its_service_account(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, files: dict[str, str], namespace: str
+) -> None:
+    for name, text in files.items():
+        (tmp_path / name).write_text(text)
+    monkeypatch.setattr("webhook.cli.cluster.load.SERVICE_ACCOUNT", tmp_path)
+    monkeypatch.setenv("KUBECONFIG", str(tmp_path / "none"))
+    monkeypatch.setenv("KUBERNETES_SERVICE_HOST", "10.0.0.1")
+    assert way_to_api(None, None)[0] == namespace

@@ -5,7 +5,7 @@ import contextlib
 import json
 import time
 import uuid
-from collections.abc import Awaitable, Callable, Iterable, Sequence
+from collections.abc import Awaitable, Callable, Iterable, Iterator, Sequence
 from operator import attrgetter
 from typing import Any, NamedTuple
 
@@ -78,6 +78,7 @@ async def _gathered(all_of_them: Iterable[Awaitable[Any]]) -> None:
 
 def _node(node: Json, side: Side) -> Json:
     found: Json = json.loads(json.dumps(node))
+    found["metadata"]["labels"] = _named(found["metadata"]["labels"], side.tag)
     metadata = found["metadata"]
     name = f"{side.tag}-{metadata['name']}"
     metadata["labels"] |= {HOST: name, POOL: side.tag}
@@ -89,10 +90,21 @@ def _node(node: Json, side: Side) -> Json:
 def _of_side(obj: Json, side: Side) -> Json:
     """With the names of this side, and pods confined to its nodes."""
     found: Json = _named(obj, side.tag)
-    template = found.get("spec", {}).get("template", found if found["kind"] == "Pod" else None)
-    if template:
-        template["spec"]["nodeSelector"] = {POOL: side.tag, **template["spec"].get("nodeSelector", {})}
+    for spec in _pod_specs(found):
+        spec["nodeSelector"] = {POOL: side.tag, **spec.get("nodeSelector", {})}
     return found
+
+
+def _pod_specs(value: Any) -> Iterator[Json]:
+    """All that are in an object, templates in templates too."""
+    if isinstance(value, dict):
+        if "containers" in value:
+            yield value
+        for each in value.values():
+            yield from _pod_specs(each)
+    elif isinstance(value, list):
+        for each in value:
+            yield from _pod_specs(each)
 
 
 def _named(value: Any, tag: str) -> Any:
@@ -238,7 +250,7 @@ def _made(case: Case) -> list[Json]:
 
 async def _end(api: Api, case: Case, side: Side) -> None:
     """All that makes pods. The namespace stays: to remove one takes the API server a hundred requests."""
-    for kind in {each["kind"] for each in _made(case)} & {"Deployment", "StatefulSet", "ReplicaSet", "Job"}:
+    for kind in {each["kind"] for each in _made(case) if list(_pod_specs(each))} - {"Pod"}:
         await api.delete_all(kind, side.tag, propagationPolicy="Background")
 
 

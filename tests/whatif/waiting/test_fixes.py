@@ -12,7 +12,7 @@ import pytest
 from tests.cli.objects import Json, placed, snapshot, unschedulable
 from tests.controlplane.nodes import node
 from tests.controlplane.objects import pod, required
-from tests.whatif.waiting.waits import answer, held, waiting
+from tests.whatif.waiting.waits import answer, held, obj, waiting
 from webhook.whatif.answers import answers
 from webhook.whatif.offline import load_policy
 
@@ -203,3 +203,64 @@ def test_room_that_is_kept_on_a_node_that_is_not_for_the_pod_is_no_cause(tmp_pat
         tmp_path, node("a"), held(4, "a"), node("b", 1, "NVIDIA-L4"), urgent, waiting(1, nodeSelector={"x": "y"})
     )
     assert "nominated" not in {cause.cause for cause in found.causes}
+
+
+def of_group(made: Json, **labels: str) -> Json:
+    return made | {"metadata": made["metadata"] | {"labels": labels}}
+
+
+@pytest.mark.parametrize(
+    ("labels", "theirs", "fix"),
+    [
+        pytest.param({"leaderworkerset.sigs.k8s.io/name": "vllm"}, {}, "run fewer replicas: its own workload has them, leaderworkerset/vllm in team (8 nvidia.com/gpu on a), or add a node", id="groups of one set"),
+        pytest.param({"leaderworkerset.sigs.k8s.io/name": "vllm", "controller-revision-hash": "2"}, {"controller-revision-hash": "1"}, "let the old ones go first (strategy Recreate or maxSurge 0), or run fewer replicas: leaderworkerset/vllm in team (8 nvidia.com/gpu on a), or add a node", id="pods of an older revision"),
+    ],
+)  # fmt: skip
+def test_nobody_waits_for_his_own_workload(tmp_path: Path, labels: Json, theirs: Json, fix: str) -> None:
+    (cause,) = answer(
+        tmp_path, node("a"), of_group(held(8, "a"), **(labels | theirs)), of_group(waiting(8), **labels)
+    ).causes
+    assert (cause.cause, cause.fix, cause.helps) == ("gpusTaken", fix, 0)
+
+
+def test_of_two_nodes_the_scheduler_preempts_where_no_budget_is_violated(tmp_path: Path) -> None:
+    """Though the victim there has a higher priority (preemption, pickOneNodeForPreemption)."""
+    low, mid = (
+        placed(pod(name, 8, priority=value, labels={"app": name}), on)
+        for name, value, on in (("low", 10, "a"), ("mid", 100, "b"))
+    )
+    spec = {"selector": {"matchLabels": {"app": "low"}}}
+    budget = obj("PodDisruptionBudget", "keep", spec, {"disruptionsAllowed": 0})
+    asks = [node("a"), node("b"), low, mid, waiting(8, priority=1000)]
+    assert any("on node a: team/low (priority 10)" in note for note in answer(tmp_path, *asks).notes)
+    assert any("on node b: team/mid (priority 100)" in note for note in answer(tmp_path, *asks, budget).notes)
+    (note,) = [
+        each
+        for each in answer(tmp_path, *[each for each in asks if each is not mid][:1], low, budget, asks[-1]).notes
+        if "preempt" in each
+    ]
+    assert note.endswith("team/low (priority 10, though PodDisruptionBudget keep allows none)")
+
+
+def test_nodes_that_a_pod_does_not_tolerate_are_no_domains_if_the_constraint_says_so(tmp_path: Path) -> None:
+    zone = "topology.kubernetes.io/zone"
+    nodes = [node(name, labels={zone: name}) for name in "ab"] + [
+        node("c", labels={zone: "c"}, taints=["team=x:NoSchedule"])
+    ]
+    runs = [placed(pod(f"on-{on}", 1, labels={"app": "x"}), on) for on in "ab"]
+    spread = {
+        "maxSkew": 1,
+        "topologyKey": zone,
+        "whenUnsatisfiable": "DoNotSchedule",
+        "labelSelector": {"matchLabels": {"app": "x"}},
+    }
+    made = of_group(waiting(1, topologySpreadConstraints=[spread]), app="x")
+    (cause, *_) = [each for each in answer(tmp_path, *nodes, *runs, made).causes if each.cause == "topologySpread"]
+    assert cause.fix.startswith("set nodeTaintsPolicy: Honor: ")
+    assert cause.helps
+
+
+def test_the_model_that_is_one_letter_off_is_put_in_its_place(tmp_path: Path) -> None:
+    nodes = [node("a", product=A100), node("b", product="NVIDIA-H200")]
+    (cause,) = answer(tmp_path, *nodes, waiting(nodeSelector={PRODUCT: "H20O"})).causes
+    assert cause.fix.startswith(f"set spec.nodeSelector[{PRODUCT}] to NVIDIA-H200, or ")

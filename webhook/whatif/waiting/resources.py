@@ -27,6 +27,8 @@ _CAUSE_OF: Final = {
     "ephemeral-storage": "insufficientEphemeralStorage",
     "pods": "tooManyPods",
 }
+_OWN: Final = ("let the old ones go first", "run fewer replicas")
+"""What to do where the pod's own workload has what it lacks: nobody waits for that to end."""
 _MAX_NODES, _MAX_WAITS = 50, 3
 """Maximum number of nodes on which a workload is looked for whose end would make room: those with most free."""
 
@@ -188,6 +190,8 @@ def _taken(case: Case, name: str, amount: int, off: Mask, able: Mask, asks: str)
         fix = f"ask for {best} in each of more pods, or let one node be emptied" if best else "let one node be emptied"
         return s.cause("gpusFragmented", f"GPUs are free but apart: {amounts}", f"{fix}{or_wait}", off, alone)
     ask = f"ask for {best} in place of {instead}{where}, or " if best else ""
+    if wait.startswith(_OWN) and not best:
+        alone = np.zeros_like(alone)  # what becomes of its own workload then was not tried
     fix = f"{ask}{wait or 'wait until pods there end'}, or add a node"
     return s.cause("gpusTaken", f"all GPUs are taken: {amounts}", fix, off, alone)
 
@@ -222,8 +226,8 @@ def _wait(case: Case, name: str, amount: int, off: Mask) -> str:
     held = min(candidates)[2]
     siblings = [pod for row in rows.tolist() for pod in s.pods_on.get(s.names[row], ()) if s.names_of.top(pod) == own]
     if any(_revision(pod) != _revision(case.pod) for pod in siblings):
-        return f"let the old ones go first (strategy Recreate or maxSurge 0), or run fewer replicas: {held}"
-    return f"run fewer replicas: its own workload has them, {held}"
+        return f"{_OWN[0]} (strategy Recreate or maxSurge 0), or run fewer replicas: {held}"
+    return f"{_OWN[1]}: its own workload has them, {held}"
 
 
 def _revision(pod: Pod) -> str:

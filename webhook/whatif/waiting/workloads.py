@@ -4,11 +4,12 @@ import re
 from collections.abc import Iterator
 from typing import Final
 
+from webhook.admission.events import REFUSED
 from webhook.kube.pod import KUEUE, labels_of
 from webhook.text import bare, listed, nearest, plural, printable, quoted
-from webhook.whatif.cluster.snapshot import Object, condition
+from webhook.whatif.cluster.snapshot import Object, condition, created
 from webhook.whatif.waiting.causes import Cause, queued
-from webhook.whatif.waiting.situation import Situation
+from webhook.whatif.waiting.situation import Situation, last_seen
 
 _QUOTA: Final = re.compile(r"exceeded quota: (\S+), requested: (.+?), used: (.+?), limited: (.+)")
 _UNSTATED: Final = re.compile(r"failed quota: (\S+): must specify (\S+)")
@@ -22,6 +23,9 @@ _ABSENT: Final = (
     ("runtimeClassMissing", "RuntimeClass", re.compile(r'RuntimeClass "([^"]+)" not found')),
 )
 _LIMITS: Final = re.compile(r"\b(?:maximum|minimum) .* (?:usage|limit)|LimitRange|limit to request ratio")
+_CREATION: Final = re.compile(r"^(?:FailedCreate|FailedToCreate|PodCreateError|CreateFailed)")
+_FRESH: Final = 3600.0
+"""Seconds for which an Event of a controller counts: it tries again, and says so again."""
 _KINDS: Final = ("ReplicaSet", "Job", "StatefulSet", "DaemonSet")
 
 
@@ -37,6 +41,34 @@ def not_created(s: Situation, namespace: str | None) -> Iterator[tuple[str, str,
             elif (missing := _missing_pods(kind, obj)) > 0 and (message := _controller_message(s, kind, obj)):
                 lacks = f"{plural(missing, 'pod')} could not be created: "
                 yield here, f"{kind.lower()}/{name}", [refusal(s, here, lacks, message)]
+
+
+def refused_elsewhere(s: Situation, namespace: str | None) -> Iterator[tuple[str, str, list[Cause]]]:
+    """The same for workloads of other kinds, such as a PyTorchJob, a RayCluster or a Volcano Job, by the Events of their
+    controllers or of this webhook, as long as nothing of theirs was created since."""
+    newest: dict[tuple[str, str, str], Object] = {}
+    for event in s.snapshot.of("Event"):
+        about = event.get("involvedObject") or {}
+        key = (str(about.get("namespace") or ""), str(about.get("kind") or ""), str(about.get("name") or ""))
+        known = key[1] in (*_KINDS, "Pod", "Node", "") or namespace not in (None, key[0])
+        tells = event.get("reason") == REFUSED or _CREATION.search(str(event.get("reason")))
+        if tells and not known and (key not in newest or last_seen(newest[key]) < last_seen(event)):
+            newest[key] = event
+    for (here, kind, name), event in newest.items():
+        of, since = f"{kind.lower()}/{name}", last_seen(event)
+        if s.snapshot.taken and s.snapshot.taken - since > _FRESH:
+            continue
+        made = [
+            pod for pod in s.snapshot.of("Pod") if pod["metadata"]["namespace"] == here and of in s.names_of.of(pod)
+        ]
+        if not any(created(pod) > since for pod in made):
+            lacks = "pods could not be created: "
+            message = str(event.get("message") or "")
+            cause = refusal(s, here, lacks, message)
+            if event.get("reason") == REFUSED:
+                fix = "correct the pod template as it says"
+                cause = Cause("refused", f"{lacks}{_printable(message)}", fix)
+            yield here, bare(of), [cause]
 
 
 def _suspended(namespace: str, job: Object) -> Cause:

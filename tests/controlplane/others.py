@@ -1,0 +1,40 @@
+"""Controllers that live beside us in clusters, built from their Go modules: `python -m tests.controlplane --others`."""
+
+from dataclasses import dataclass
+from pathlib import Path
+
+from tests.controlplane.module import Module
+
+_SHARED = Module("others")
+"""For those that can be compiled of the `k8s.io` modules of the control plane: that takes a fifth of the time."""
+
+
+@dataclass(frozen=True)
+class Other:
+    """`package`: of its program, in `module`. `files`: folders of the module with what it needs in a cluster. `of`: whose go.mod
+    says the version."""
+
+    module: str
+    package: str = ""
+    files: tuple[str, ...] = ("config",)
+    of: Module = _SHARED
+
+    @property
+    def version(self) -> str:
+        return self.of.version(self.module)
+
+
+OTHERS = {
+    "jobset": Other("sigs.k8s.io/jobset"),
+    "lws": Other("sigs.k8s.io/lws", "/cmd"),
+    "karpenter": Other("sigs.k8s.io/karpenter", "/kwok", ("pkg/apis/crds", "kwok/apis/crds")),
+    "descheduler": Other("sigs.k8s.io/descheduler", "/cmd/descheduler", ()),
+    "kueue": Other("sigs.k8s.io/kueue", "/cmd/kueue", of=Module("kueue")),
+}
+
+
+def find_other(name: str) -> Path:
+    """Path of its program, built if it is not there; its YAML files are in NAME.files beside it. Raises Unavailable."""
+    other = OTHERS[name]
+    what = f"{name} {other.version}"
+    return other.of.find(name, other.module + other.package, what, kept=(other.module, *other.files))

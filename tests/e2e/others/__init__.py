@@ -1,0 +1,5 @@
+"""Other readers of pods, for real: controllers that clusters have, on a control plane of their own, with us and without us.
+
+`make test-others` builds those that are nowhere, and runs all files here; `pytest -m others tests/e2e/others/test_lws.py` one. A
+file names its controllers in `OTHERS`. What it says of pods is said of those that are stored and bound.
+"""

@@ -1,0 +1,38 @@
+"""A control plane for each file, with the controllers that it names in OTHERS and with us."""
+
+import asyncio
+from collections.abc import Iterator
+from contextlib import ExitStack
+
+import pytest
+
+from tests.controlplane.api import Api
+from tests.controlplane.plane import ControlPlane
+from tests.controlplane.programs import Programs
+from tests.e2e.behaviour.play import Played, play
+from tests.e2e.others.room import Room, running
+from tests.installed import Installed
+
+
+@pytest.fixture(scope="module")
+def room(request: pytest.FixtureRequest, programs: Programs) -> Iterator[Room]:
+    """Where the controllers of the file run beside us."""
+    with ExitStack() as stack:
+        plane = stack.enter_context(ControlPlane(programs))
+        others = {
+            name: stack.enter_context(running(plane, name, setup)) for name, setup in request.module.OTHERS.items()
+        }
+        yield Room(plane, stack.enter_context(Installed(plane)), others)
+
+
+@pytest.fixture(scope="module")
+def played(request: pytest.FixtureRequest, room: Room) -> dict[str, Played]:
+    """What became of the CASES of the file, by id."""
+
+    async def all_of_them() -> dict[str, Played]:
+        async with Api.of(room.plane.kubeconfig) as api:
+            return await play(api, request.module.CASES)
+
+    found = asyncio.run(all_of_them())
+    room.check()
+    return found

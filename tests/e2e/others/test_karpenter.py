@@ -1,0 +1,149 @@
+"""Karpenter with its kwok provider: what it makes of a preference. From zero nodes, first with us and then without."""
+
+import asyncio
+import itertools
+import uuid
+from collections.abc import Awaitable, Callable
+from typing import NamedTuple
+
+import pytest
+
+from tests.controlplane.api import Api, wait_until
+from tests.controlplane.fixtures import remove_namespace
+from tests.controlplane.objects import Json, deployment, job, made, preferred
+from tests.controlplane.settings import HOST
+from tests.e2e.others.room import Place, Room, Start
+from tests.installed import opt_in
+
+pytestmark = pytest.mark.others
+_CAPACITY, _ZONE = "karpenter.sh/capacity-type", "topology.kubernetes.io/zone"
+_PRICES = {"spot": 10.0, "on-demand": 30.0}
+
+
+def _offering(zone: str, capacity: str) -> Json:
+    requirements = [
+        {"key": key, "operator": "In", "values": [of]} for key, of in ((_ZONE, zone), (_CAPACITY, capacity))
+    ]
+    return {"Price": _PRICES[capacity], "Available": True, "Requirements": requirements}
+
+
+def _machine() -> Json:
+    """One type of machine: 8 GPUs, in three zones, spot or on-demand."""
+    return {
+        "name": "gpu-8x",
+        "architecture": "amd64",
+        "operatingSystems": ["linux"],
+        "resources": {"cpu": "96", "memory": "768Gi", "ephemeral-storage": "1Ti", "pods": "110", "nvidia.com/gpu": "8"},
+        "offerings": [_offering(*each) for each in itertools.product(("zone-a", "zone-b", "zone-c"), _PRICES)],
+    }
+
+
+def _setup(place: Place) -> Start:
+    flags = {"instance-types-file-path": place.file, "health-probe-port": place.health, "metrics-port": place.metrics}
+    flags |= {"disable-leader-election": "true"}
+    return Start([_machine()], flags, f"http://{HOST}:{place.health}/readyz")
+
+
+OTHERS = {"karpenter": _setup}
+_CLASS = made("KWOKNodeClass", "default", spec={})
+_REFERENCE = {"group": "karpenter.kwok.sh", "kind": "KWOKNodeClass", "name": "default"}
+_POOL = made(
+    "NodePool",
+    "gpus",
+    spec={
+        "template": {
+            "spec": {
+                "nodeClassRef": _REFERENCE,
+                "expireAfter": "Never",
+                "requirements": [{"key": _CAPACITY, "operator": "In", "values": [*_PRICES]}],
+            }
+        },
+        "disruption": {"consolidationPolicy": "WhenEmptyOrUnderutilized", "consolidateAfter": "Never"},
+    },
+)
+
+
+class Made(NamedTuple):
+    """What Karpenter made: the capacity type of each machine, and the number of zones."""
+
+    machines: list[str]
+    zones: int
+
+
+Then = Callable[[Api, str], Awaitable[None]]
+
+
+async def _made(api: Api) -> Made:
+    labels = [node["metadata"]["labels"] for node in await api.list("Node")]
+    return Made(sorted(each[_CAPACITY] for each in labels), len({each[_ZONE] for each in labels}))
+
+
+async def _play(room: Room, ours: bool, objects: list[Json], then: Then | None) -> Made:
+    async with Api.of(room.plane.kubeconfig) as api:
+        await api.create(_CLASS)
+        await api.create(_POOL)
+        name = await api.namespace(f"{'ours' if ours else 'plain'}-{uuid.uuid4().hex[:6]}")
+        try:
+            if ours:
+                await opt_in(api, name)
+            pods = 0
+            for each in objects:
+                await api.create(each, name)
+                pods += each["spec"].get("parallelism") or each["spec"].get("replicas", 1)
+                await api.running(name, pods, within=300)
+            if then:
+                await then(api, name)
+            return await _made(api)
+        finally:
+            for kind in ("Deployment", "Job"):
+                await api.delete_all(kind, name, propagationPolicy="Background")
+            await remove_namespace(api, name)
+            await api.delete("NodePool", "gpus")
+            await wait_until(lambda: _none(api), 300, "no machines", 1)
+            await api.delete("KWOKNodeClass", "default")
+
+
+async def _none(api: Api) -> bool:
+    return not await api.list("NodeClaim") and not await api.list("Node")
+
+
+async def _consolidated(api: Api, name: str) -> None:
+    """Once a service has fewer replicas, and Karpenter has had time to merge its machines."""
+    await api.patch("Deployment", "served", {"spec": {"replicas": 4}}, name)
+    await api.running(name, 4, within=300)
+    await api.patch("NodePool", "gpus", {"spec": {"disruption": {"consolidateAfter": "2s"}}})
+
+    async def merged() -> bool:
+        return len(await api.list("Node")) == 1
+
+    await wait_until(merged, 300, "one machine", 1)
+    await api.running(name, 4, within=300)
+
+
+def _on_demand(found: Json) -> Json:
+    found["spec"]["template"]["spec"]["affinity"] = preferred(_CAPACITY, "In", "on-demand", weight=50)
+    return found
+
+
+CASES = {
+    "a Job of 8 pods of one GPU": ([job("trainer", 8, 1)], 1, None),
+    "a gang of 4 pods of 8 GPUs": ([job("gang", 4, 8)], 4, None),
+    "a service of 6 replicas": ([deployment("served", 6)], 1, None),
+    "a service of 12 replicas, and another one": ([deployment("served", 12), deployment("other", 4)], 2, None),
+    "a Job, once there is a machine": ([deployment("served", 2), job("trainer", 8, 1)], 2, None),
+    "pods that their author prefers on-demand": (
+        [_on_demand(job("first", 1, 4)), _on_demand(job("then", 3, 4))],
+        2,
+        None,
+    ),
+    "a service of 12 replicas that is left with 4": ([deployment("served", 12)], 1, _consolidated),
+}
+
+
+@pytest.mark.parametrize("case", CASES.values(), ids=CASES)
+def test_as_many_machines_as_without_us(case: tuple[list[Json], int, Then | None], room: Room) -> None:
+    objects, machines, then = case
+    ours, plain = (asyncio.run(_play(room, with_us, objects, then)) for with_us in (True, False))
+    room.check()
+    assert (len(ours.machines), len(plain.machines)) == (machines, machines)
+    assert ours.machines == plain.machines, "the capacity type that the author prefers"

@@ -1,0 +1,67 @@
+"""LeaderWorkerSet: its webhook changes pods after ours, and each group is a gang."""
+
+import pytest
+
+from tests.controlplane.objects import Json, made, pod_spec
+from tests.e2e.behaviour.case import RACK, ZONE, Case, runs
+from tests.e2e.behaviour.play import Played, judged
+from tests.e2e.others.kit import WAITED, as_chosen_or, assert_made_once, each_in_one, racks
+from tests.e2e.others.room import Room, manager
+
+pytestmark = pytest.mark.others
+OTHERS = {"lws": manager("config.lws.x-k8s.io/v1alpha1")}
+_GROUP, _SUBGROUP = "leaderworkerset.sigs.k8s.io/group-index", "leaderworkerset.sigs.k8s.io/subgroup-index"
+_EXCLUSIVE = "leaderworkerset.sigs.k8s.io/exclusive-topology"
+
+
+def _set(
+    groups: int, size: int, gpus: int = 8, leader: int | None = None, subgroup: int = 0, exclusive: str = ""
+) -> Json:
+    """`leader`: GPUs of each group's leader, if it has a template of its own."""
+    group: Json = {"size": size, "workerTemplate": {"metadata": {"labels": {"app": "served"}}, "spec": pod_spec(gpus)}}
+    if leader is not None:
+        group["leaderTemplate"] = {"metadata": {"labels": {"app": "served"}}, "spec": pod_spec(leader)}
+    if subgroup:
+        group["subGroupPolicy"] = {"subGroupSize": subgroup}
+    notes = {_EXCLUSIVE: exclusive} if exclusive else None
+    return made(
+        "LeaderWorkerSet", "served", annotations=notes, spec={"replicas": groups, "leaderWorkerTemplate": group}
+    )
+
+
+CASES = [
+    Case(
+        "each group runs in one zone, its leader too",
+        racks(3, 2, ZONE),
+        [_set(3, 2)],
+        [runs(count=6), each_in_one(_GROUP, ZONE)],
+    ),
+    Case(
+        "each group runs in one zone, with a leader that has a template of its own",
+        racks(2, 3, ZONE),
+        [_set(2, 3, leader=8)],
+        [runs(count=6), each_in_one(_GROUP, ZONE)],
+    ),
+    Case(
+        "each group of an exclusive set has a rack of its own, and its pods run where they were to",
+        racks(3, 2),
+        [_set(2, 2, exclusive=RACK)],
+        [runs(count=4), each_in_one(_GROUP, RACK, apart=True), as_chosen_or(*WAITED)],
+        without=[runs(count=4), each_in_one(_GROUP, RACK, apart=True)],
+    ),
+    Case(
+        "the subgroups of a group that is larger than a rack run in one each",
+        racks(2, 2),
+        [_set(1, 4, subgroup=2)],
+        [runs(count=4), each_in_one(_SUBGROUP, RACK)],
+    ),
+]
+
+
+@pytest.mark.parametrize("case", CASES, ids=[case.id for case in CASES])
+def test_with_us_and_without(case: Case, played: dict[str, Played]) -> None:
+    judged(case, played)
+
+
+def test_no_pod_is_made_again(played: dict[str, Played], room: Room) -> None:
+    assert_made_once(room, played)
