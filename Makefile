@@ -77,7 +77,7 @@ test-unit: $(READY) chromium ## Run the tests that need no control plane; three 
 	  wait $$one || status=1; wait $$two || status=1; exit $$status
 
 up: $(READY) ## Start a control plane, simulated GPU nodes and the webhook (CLUSTER=pools|two-node|4x8)
-	@$(BIN)/python -m tests.up --from $(CLUSTER)
+	@$(BIN)/python -m tests.up --cluster $(CLUSTER)
 
 check: $(READY) ## Check format, lint, types, import layers and workflows
 	$(BIN)/ruff format --check .
