@@ -1,6 +1,12 @@
 """The limit of a token bucket."""
 
-from webhook.feeds.tasks import TokenBucket
+import asyncio
+import math
+
+import pytest
+
+from webhook.errors import ApiError
+from webhook.feeds.tasks import TokenBucket, together
 
 BURST = 5
 
@@ -25,3 +31,21 @@ def test_a_reservation_after_the_burst_waits_for_its_token() -> None:
         begun += 1
     assert 58 <= begun <= 62
     assert bucket.reserve(now + BURST + 1) == 0.0, "after a pause there is a burst again"
+
+
+async def test_what_runs_beside_one_that_fails_has_ended_when_its_error_is_raised() -> None:
+    ended = []
+
+    async def goes_on() -> None:
+        try:
+            await asyncio.sleep(math.inf)
+        finally:
+            ended.append("it")
+
+    async def fails() -> None:
+        raise ApiError(403, "no")
+
+    with pytest.raises(ApiError, match="no"):
+        await together(goes_on(), fails())
+    assert ended == ["it"]
+    assert await together(asyncio.sleep(0, 1), asyncio.sleep(0, 2)) == [1, 2]

@@ -2,12 +2,13 @@
 
 import asyncio
 import random
-from collections.abc import Awaitable, Callable
-from typing import Self
+from collections.abc import Awaitable, Callable, Coroutine
+from typing import Any, Self, TypeVar
 
 from webhook.telemetry.logs import Logger, cause
 from webhook.telemetry.metrics import Metrics
 
+T = TypeVar("T")
 MAX_PAUSE = 4.0
 """Maximum seconds between two attempts. Together with `api.CONNECT_SECONDS` it ensures that the cluster state is correct within
 ten seconds after any outage: the last failing attempt ends, one pause follows, and the next attempt succeeds."""
@@ -62,6 +63,17 @@ class Tasks:
         for task in self._tasks:
             task.cancel()
         await asyncio.gather(*self._tasks, return_exceptions=True)
+
+
+async def together(*work: Coroutine[Any, Any, T]) -> list[T]:
+    """The results of all of them, which run side by side. If one fails, the others are ended before its error is raised: else
+    they would open connections of a client that is closed by then."""
+    try:
+        async with asyncio.TaskGroup() as group:
+            tasks = [group.create_task(each) for each in work]
+    except ExceptionGroup as errors:
+        raise errors.exceptions[0] from None
+    return [task.result() for task in tasks]
 
 
 async def every(seconds: float, work: Callable[[], None]) -> None:

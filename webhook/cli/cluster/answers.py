@@ -4,7 +4,6 @@ A snapshot keeps each answer as an object. All requests go to the API server, wi
 with the serving certificate only the certificate is kept, which every client of the webhook sees; never a key.
 """
 
-import asyncio
 import re
 from base64 import b64decode
 from collections.abc import Awaitable, Callable, Iterable, Iterator, Mapping
@@ -14,6 +13,7 @@ from prometheus_client.parser import text_string_to_metric_families
 
 from webhook.errors import ApiError
 from webhook.feeds.api import Api
+from webhook.feeds.tasks import together
 from webhook.kube.pod import Pod, labels_of
 from webhook.nodes.siblings import LABEL
 from webhook.whatif.cluster.snapshot import FINISHED, Object, Snapshot
@@ -55,7 +55,7 @@ def replica_pods(snapshot: Snapshot) -> list[Pod]:
 
 async def ask_all(api: Api, into: Snapshot, names: Iterable[str]) -> None:
     """Ask these questions. An answer becomes objects of that kind; without one, `missing` says why."""
-    await asyncio.gather(*[ask(api, into, name, QUESTIONS[name]) for name in names])
+    await together(*[ask(api, into, name, QUESTIONS[name]) for name in names])
 
 
 async def ask(api: Api, into: Snapshot, name: str, question: Question) -> None:
@@ -96,7 +96,7 @@ async def _certificate(api: Api, snapshot: Snapshot) -> list[Object]:
 
 async def _replicas(api: Api, snapshot: Snapshot) -> list[Object]:
     """The metrics of each replica, or the `error` that it gave. Raises ApiError if the right to ask them is missing."""
-    return list(await asyncio.gather(*[_replica(api, pod) for pod in replica_pods(snapshot)]))
+    return await together(*[_replica(api, pod) for pod in replica_pods(snapshot)])
 
 
 async def _replica(api: Api, pod: Pod) -> Object:

@@ -23,6 +23,7 @@ from webhook.errors import ApiError, BadInput, BadPod
 from webhook.feeds.access import SERVICE_ACCOUNT, Access, from_kubeconfig, in_cluster
 from webhook.feeds.api import Api
 from webhook.feeds.file import documents_in, objects_in
+from webhook.feeds.tasks import together
 from webhook.kube.kinds import KINDS, Kind
 from webhook.kube.pod_schema import INTEGER, POD, QUANTITIES, SELECTOR, STRING, STRINGS, Schema, conform
 from webhook.text import quoted
@@ -122,7 +123,7 @@ async def _list_all(api: Api, into: Snapshot, kinds: list[str], needed: Collecti
         async with api:
             installed = await _configuration(api)
             into.release = release_of(installed)
-            await asyncio.gather(*[_list(api, kind, needed, namespace, into) for kind in kinds])
+            await together(*[_list(api, kind, needed, namespace, into) for kind in kinds])
             into.objects = {kind: into.objects[kind] for kind in kinds if kind in into.objects}
             if not installed:
                 into.release = release_of(into.objects)
@@ -133,7 +134,7 @@ async def read_more(api: Api, into: Snapshot, kinds: Iterable[str]) -> None:
     """List further kinds, and ask further questions, for a snapshot that has the others. Raises BadInput."""
     wanted = list(kinds)
     lists = [name for name in wanted if name not in QUESTIONS]
-    await asyncio.gather(*[_list(api, name, (), EVERYWHERE, into) for name in lists])
+    await together(*[_list(api, name, (), EVERYWHERE, into) for name in lists])
     await ask_all(api, into, [name for name in wanted if name in QUESTIONS])
 
 
