@@ -138,7 +138,9 @@ async def test_a_review_that_comes_early_waits_a_little(
         assert (got.status, await got.read()) == (200, answer)
 
 
-async def test_a_large_review_is_decided_at_once(client: aiohttp.ClientSession, monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_a_large_review_is_decided_at_once(
+    client: aiohttp.ClientSession, monkeypatch: pytest.MonkeyPatch
+) -> None:
     """What is parsed takes twelve times its bytes and more, and as many may wait as there are connections."""
     monkeypatch.setattr(http, "EARLY_SECONDS", math.inf)
     body = "x" * bounds.SMALL_REVIEW
