@@ -233,6 +233,8 @@ async def test_a_scheduler_binds_in_every_namespace_and_says_which_devices_a_pod
         await wait_until(bound, 60, "its rights")
         await client.patch("Pod", "victim", {"metadata": {"annotations": OF_KOORDINATOR}}, sides.ours)
         await bind(client, sides.ours, binding({}), right)
+    without = {"metadata": {"annotations": dict.fromkeys(OF_KOORDINATOR)}}
+    assert PODS in await refusal(owner.patch("Pod", "victim", without, sides.ours))  # others would get the devices
     found = await api.get("Pod", "victim", sides.ours)
     assert found["spec"]["nodeName"] == NODE
     assert found["metadata"]["annotations"].items() >= OF_KOORDINATOR.items()
@@ -241,7 +243,9 @@ async def test_a_scheduler_binds_in_every_namespace_and_says_which_devices_a_pod
 CLASS = "devices-of-others"
 
 
-async def test_only_a_scheduler_gives_devices_to_a_claim(owner: Api, api: Api, sides: Sides) -> None:
+async def test_only_a_scheduler_gives_devices_to_a_claim_and_its_pods_keep_them(
+    owner: Api, api: Api, sides: Sides, victim: Json
+) -> None:
     """The API server of 1.37 itself asks for `resourceclaims/binding`. Before, all depends on the guard: so here he has it."""
     result = {"request": "r", "driver": "gpu.x", "pool": NODE, "device": "gpu-0"}
     change = {"status": {"allocation": {"devices": {"results": [result]}}}}
@@ -264,6 +268,34 @@ async def test_only_a_scheduler_gives_devices_to_a_claim(owner: Api, api: Api, s
         assert SCHEDULERS in await refusal(owner.patch("ResourceClaim", "victim", change, sides.ours, **write))
         await api.patch("ResourceClaim", "victim", change, sides.ours, **write)
         await owner.patch("ResourceClaim", "victim", {"status": {"allocation": None}}, sides.ours, **write)
+
+        # While a pod has it, they are not given back: the scheduler would give to another what the pod goes on to use.
+        user = {"resource": "pods", "name": "victim", "uid": victim["metadata"]["uid"]}
+        kept = {"finalizers": ["resource.kubernetes.io/delete-protection"]}
+        await api.patch("ResourceClaim", "victim", {"metadata": kept}, sides.ours)
+        await api.patch(
+            "ResourceClaim", "victim", {"status": change["status"] | {"reservedFor": [user]}}, sides.ours, **write
+        )
+        for taken in (
+            {"allocation": None, "reservedFor": None},
+            {"reservedFor": []},
+            {"reservedFor": [user | {"uid": "x"}]},
+        ):
+            assert "is reserved" in await refusal(
+                owner.patch("ResourceClaim", "victim", {"status": taken}, sides.ours, **write)
+            )
+        unprotected = {"metadata": {"finalizers": None, "annotations": {"of": "owner"}}}
+        assert "is reserved" in await refusal(owner.patch("ResourceClaim", "victim", unprotected, sides.ours))
+        await owner.patch("ResourceClaim", "victim", {"status": {"devices": []}}, sides.ours, **write)
+        await owner.patch("Pod", "victim", {"status": {"phase": "Succeeded"}}, sides.ours, **write)
+        await owner.patch("ResourceClaim", "victim", {"metadata": {"annotations": {"of": "owner"}}}, sides.ours)
+
+        async def free() -> bool:
+            """By the controller, which looks at a claim that changes."""
+            claim = await api.get("ResourceClaim", "victim", sides.ours)
+            return not (claim.get("status", {}).get("allocation") or claim["metadata"].get("finalizers"))
+
+        await wait_until(free, 60, "the claim to be free")
 
 
 # --- SECURITY.md ------------------------------------------------------------------------------------------------------

@@ -17,6 +17,7 @@ import pytest
 
 from tests.edge import ANSWER, NOW, OTHER, SECRET, TRUST, Running, asked, dial, https, post, running
 from tests.waiting import until
+from webhook.kube import bounds
 from webhook.server import http
 from webhook.server import listener as listen
 
@@ -135,6 +136,16 @@ async def test_a_review_that_comes_early_waits_a_little(
     monkeypatch.setattr(http, "EARLY_SECONDS", seconds)
     async with running(Overtaken(times)) as server, client.post(server.url + "/mutate", json={}) as got:
         assert (got.status, await got.read()) == (200, answer)
+
+
+async def test_a_large_review_is_decided_at_once(
+    client: aiohttp.ClientSession, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """What is parsed takes twelve times its bytes and more, and as many may wait as there are connections."""
+    monkeypatch.setattr(http, "EARLY_SECONDS", math.inf)
+    body = "x" * bounds.SMALL_REVIEW
+    async with running(Overtaken(math.inf)) as server, client.post(server.url + "/mutate", json=body) as got:
+        assert await asyncio.wait_for(got.read(), 60) == b"with what is known"
 
 
 async def test_a_tenant_with_many_early_reviews_keeps_no_other_from_waiting(

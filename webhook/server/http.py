@@ -62,7 +62,8 @@ EARLY_SECONDS: Final = 1.0
 """Maximum time that a review waits for what is on its way: a watch that begins anew on a busy machine is late by some tenths."""
 MAX_EARLY: Final = 16
 """Maximum number of reviews of one tenant that wait so: others are decided at once. The Job controller has five workers, each of
-which waits for its pod, and what a tenant writes can be about what never comes."""
+which waits for its pod, and what a tenant writes can be about what never comes. A large review does not wait: what is parsed of
+it takes twelve times its bytes and more, and all connections may have one."""
 MAX_FAILURE_LINES: Final = 10
 """Maximum number of log lines per second about failed handlers."""
 MAX_RENDERINGS: Final = 10
@@ -227,7 +228,7 @@ class Edge:
             early = error
         finally:
             self.turns.spent(line, thread_time() - started, cost(len(body)), _namespace(body))
-        if self._early[early.tenant] < MAX_EARLY:
+        if len(body) <= bounds.SMALL_REVIEW and self._early[early.tenant] < MAX_EARLY:
             self._early[early.tenant] += 1
             try:
                 await _until(early.known, EARLY_SECONDS)
