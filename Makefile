@@ -45,8 +45,7 @@ test-live: $(READY) chromium ## Run the tests that need a control plane
 	@trap 'kill $$(jobs -p); exit 130' INT; $(foreach part,$(PARTS),$(LIVE) $($(part)) & parts="$$parts $$!";) \
 	  status=0; for part in $$parts; do wait $$part || status=1; done; exit $$status
 
-# Other controllers are built from the same modules as the control plane where they share them. Not part of `make test`: the build
-# takes longer than all of that.
+# Not part of `make test`: to build these controllers takes as long as the control plane.
 test-others: $(READY) ## Run the tests beside JobSet, LeaderWorkerSet, Karpenter, Kueue and the descheduler; builds these on first use
 	$(BUILD) --others
 	$(BIN)/pytest -q -m others tests/e2e/others
@@ -78,7 +77,7 @@ test-unit: $(READY) chromium ## Run the tests that need no control plane; three 
 	  wait $$one || status=1; wait $$two || status=1; exit $$status
 
 up: $(READY) ## Start a control plane, simulated GPU nodes and the webhook (CLUSTER=pools|two-node|4x8)
-	@$(BIN)/python -m tests.up --from $(CLUSTER)
+	@$(BIN)/python -m tests.up --cluster $(CLUSTER)
 
 check: $(READY) ## Check format, lint, types, import layers and workflows
 	$(BIN)/ruff format --check .

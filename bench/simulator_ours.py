@@ -102,7 +102,7 @@ class Ranking:
                     self.columns, rows, demand, self.gpu if shape.gpus else None, burst=True
                 )
             if demand.devices:
-                found = found_devices(self.columns, self.table, rows, demand.devices)
+                found = found_devices(self.table, self.table.states, self.columns.devices[rows], demand.devices)
                 scored = np.where(found.ranks >= 0, scored - DEVICE_LEFT * found.left, -np.inf)
             score[rows] = np.where(self._fits(rows, demand, shape), scored, -np.inf)
         self.cached[number] = (self.view.version, len(self.log), score)

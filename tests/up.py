@@ -51,7 +51,7 @@ def main() -> int:
     """Exit status: 0 ended by Ctrl-C; 1 a program failed; 2 no control plane can be had, or a wrong argument."""
     parser = argparse.ArgumentParser(prog="make up", description=__doc__)
     parser.add_argument("--k8s", default=MAIN, help=f"{' or '.join(KUBERNETES)}; default %(default)s")
-    parser.add_argument("--from", default="pools", help=f"{', '.join(clusters.NAMES)}; default %(default)s")
+    parser.add_argument("--cluster", default="pools", help=f"{', '.join(clusters.NAMES)}; default %(default)s")
     given = parser.parse_args()
     started = time.monotonic()
     signal.signal(signal.SIGTERM, interrupted)

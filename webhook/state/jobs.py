@@ -30,11 +30,11 @@ class _Job(NamedTuple):
     """The number of pods of all its replicas."""
     pods: int
     key: str
-    """The `asked.part_key` of its pods."""
+    """The `Identity.part` of its pods (kube.asked)."""
 
 
 class Jobs(Grouped[str, str, _Job]):
-    """The Jobs that are not finished by namespace and name, and by gang: the `pods.owner_key` of their pods."""
+    """The Jobs that are not finished by namespace and name, and by gang: the `Identity.owner` of their pods."""
 
     def seen(self, obj: Mapping[str, Any]) -> None:
         """A Job was added or changed. Raises TypeError, LookupError or AttributeError if it is malformed."""
@@ -50,12 +50,12 @@ class Jobs(Grouped[str, str, _Job]):
         return job is not None and job.key == f"{namespace}/{owner.uid}"
 
     def pods(self, gang: str) -> int:
-        """How many pods a gang has at once; 0 if that is not known. `gang`: their `pods.owner_key`."""
+        """How many pods a gang has at once; 0 if that is not known. `gang`: their `Identity.owner`."""
         jobs = islice(self.groups.get(gang, {}).values(), _MAX_JOBS)
         return sum({job.replicated: job.of_all for job in jobs}.values())
 
     def parts(self, gang: str, key: str) -> dict[str, int]:
-        """How many pods each Job of a JobSet has at once, by their `asked.part_key`: the Job of `key`, and the others of the same
+        """How many pods each Job of a JobSet has at once, by their `Identity.part`: the Job of `key`, and the others of the same
         replicated job. {} if that Job is not known."""
         jobs = [*islice(self.groups.get(gang, {}).values(), _MAX_JOBS)]
         replicated = next((job.replicated for job in jobs if job.key == key), None)
