@@ -106,6 +106,28 @@ def test_a_policy_that_has_changed_since_the_decision_is_told(tmp_path: Path, ch
     assert (f", policy 1f0c (changed since: now {now})\n" in said) == changed
 
 
+PINNED = {"nodeAffinity": ["required", "gpu-a"]}
+
+
+@pytest.mark.parametrize(
+    ("bound", "more", "said"),
+    [
+        pytest.param(None, {"karpenter": "1.5"}, "Karpenter makes a node for this pod from version 1.5 on", id="a preference"),
+        pytest.param(None, {"karpenter": "none"}, "no version of Karpenter makes a node for a pod that requires one by name: remove the name from its affinity", id="its own requirement"),
+        pytest.param(None, {"karpenter": "none", "units": PINNED}, "no version of Karpenter makes a node for a pod that requires one by name: in the policy set injectors.nodeAffinity.mode to preferred, and remove its scheduler from placement.requiredFor", id="ours"),
+        pytest.param("gpu-b", {"karpenter": "1.5"}, None, id="it has a node"),
+        pytest.param(None, {}, None, id="no Karpenter"),
+        pytest.param(None, {"karpenter": "2\n"}, None, id="what the webhook never writes"),
+    ],
+)  # fmt: skip
+def test_what_karpenter_makes_of_it_is_told_while_it_waits(
+    tmp_path: Path, bound: str | None, more: dict[str, Any], said: str | None
+) -> None:
+    given = ("chat", "-n", "team", "--from", write(tmp_path, *CLUSTER, decided(bound, RECORD | more)))
+    assert decision(*given).get("karpenter") == said
+    assert (f"\n  {said}\n" in call("why", *given).stdout) == (said is not None)
+
+
 def times(made: dict[str, Any], status: str = "True", **when: str) -> dict[str, Any]:
     conditions = [{"type": kind, "status": status, "lastTransitionTime": at} for kind, at in when.items()]
     return made | {"status": made["status"] | {"conditions": conditions}}

@@ -96,18 +96,40 @@ def owned(made: dict[str, Any], kind: str, name: str) -> dict[str, Any]:
 
 @pytest.mark.parametrize("name", ["deploy/chat", "deployment/chat", "chat", "rs/chat-5d8", "chat-5d8-x"])
 def test_a_pod_is_found_by_each_workload_above_it(tmp_path: Path, name: str) -> None:
-    replicas = owned(obj("ReplicaSet", "chat-5d8", {"replicas": 1}, {"replicas": 1}), "Deployment", "chat")
+    replicas = owned(
+        obj("ReplicaSet", "chat-5d8", {"replicas": 1}, {"replicas": 1}),
+        "Deployment",
+        "chat",
+    )
     waits = owned(placed(pod("chat-5d8-x", 8), None), "ReplicaSet", "chat-5d8")
     (found,) = document("why", name, "-n", "team", "--from", write(tmp_path, *CLUSTER, replicas, waits))
     assert (found["name"], found["causes"][0]["cause"]) == ("chat-5d8-x", "gpusTaken")
 
 
-@pytest.mark.parametrize("name", ["jobset/big", "big", "job/big-workers-0"])
+@pytest.mark.parametrize("name", ["trainjob/fit", "jobset/big", "big", "job/big-workers-0"])
 def test_the_top_of_a_jobset_is_found(tmp_path: Path, name: str) -> None:
-    job = owned(obj("Job", "big-workers-0", {}, {"active": 1}), "JobSet", "big")
+    jobset = owned(obj("JobSet", "big", metadata={"uid": "of-big"}), "TrainJob", "fit")
+    job = owned(obj("Job", "big-workers-0", {}, {"active": 1}, metadata={"uid": "of-big-workers-0"}), "JobSet", "big")
     waits = owned(placed(pod("big-workers-0-x", 8), None), "Job", "big-workers-0")
-    (found,) = document("why", name, "-n", "team", "--from", write(tmp_path, *CLUSTER, job, waits))
+    (found,) = document("why", name, "-n", "team", "--from", write(tmp_path, *CLUSTER, jobset, job, waits))
     assert found["name"] == "big-workers-0-x"
+
+
+def test_a_ray_job_is_found_by_the_cluster_that_it_made(tmp_path: Path) -> None:
+    made = owned(obj("RayCluster", "fit-x7k2p", metadata={"uid": "of-fit-x7k2p"}), "RayJob", "fit")
+    waits = owned(placed(pod("fit-x7k2p-worker-0", 8), None), "RayCluster", "fit-x7k2p")
+    (found,) = document("why", "rayjob/fit", "-n", "team", "--from", write(tmp_path, *CLUSTER, made, waits))
+    assert found["name"] == "fit-x7k2p-worker-0"
+
+
+@pytest.mark.parametrize(
+    ("name", "label"),
+    [("lws/llama", "leaderworkerset.sigs.k8s.io/name"), ("jobset/llama", "jobset.sigs.k8s.io/jobset-name")],
+)
+def test_a_label_names_the_top_where_what_is_between_is_not_known(tmp_path: Path, name: str, label: str) -> None:
+    waits = owned(placed(pod("llama-0", 8, labels={label: "llama"}), None), "StatefulSet", "llama-between")
+    (found,) = document("why", name, "-n", "team", "--from", write(tmp_path, *CLUSTER, waits))
+    assert found["name"] == "llama-0"
 
 
 def test_a_deployment_whose_pods_are_refused_is_found_by_its_name(tmp_path: Path) -> None:

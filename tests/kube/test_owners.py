@@ -3,9 +3,10 @@
 from typing import Any
 
 from tests.tables import table
-from webhook.kube.owners import Object, controllers, is_of, queue_of
+from webhook.kube.owners import Object, controllers, queue_of
 from webhook.kube.pod import KUEUE
 
+JOBSET_LABEL = "jobset.sigs.k8s.io/jobset-name"
 Way = dict[tuple[str, str], dict[str, Any]]
 
 
@@ -39,6 +40,23 @@ RAY: Way = dict(
 CIRCLE: Way = dict([of("Pod", "a", ("Job", "b")), of("Job", "b", ("JobSet", "c")), of("JobSet", "c", ("Job", "b"))])
 ALONE: Way = dict([of("Pod", "a")])
 UNREAD: Way = dict([of("Pod", "a", ("Job", "b"))])
+LABELLED: Way = dict(
+    [of("Pod", "a", ("Job", "b"), **{JOBSET_LABEL: "train", "trainer.kubeflow.org/trainjob-ancestor-step": "trainer"})]
+)
+READ_IN_PART: Way = dict(
+    [of("Pod", "a", ("Job", "b")), of("Job", "b", ("JobSet", "train"), **{JOBSET_LABEL: "train"})],
+)
+LEADER: Way = dict([of("Pod", "llama-0", ("StatefulSet", "llama"), **{"leaderworkerset.sigs.k8s.io/name": "llama"})])
+SUBMITTER: Way = dict(
+    [
+        of(
+            "Pod",
+            "s",
+            ("Job", "fit"),
+            **{"ray.io/originated-from-cr-name": "fit", "ray.io/originated-from-crd": "RayJob"},
+        )
+    ]
+)
 
 
 def pod_of(way: Way) -> Object:
@@ -53,27 +71,16 @@ def pod_of(way: Way) -> Object:
         "a RayJob": (RAY, ["RayCluster", "RayJob"]),
         "nobody": (ALONE, []),
         "a Job that is not known": (UNREAD, ["Job"]),
+        "labels where the Job is not known": (LABELLED, ["Job", "JobSet", "TrainJob"]),
+        "a reference and a label that say the same": (READ_IN_PART, ["Job", "JobSet"]),
+        "the label of a leader": (LEADER, ["StatefulSet", "LeaderWorkerSet"]),
+        "who submits a RayJob": (SUBMITTER, ["Job", "RayJob"]),
         "a circle ends": (CIRCLE, ["Job", "JobSet"] * 4),
     },
 )
 def test_the_way_to_the_top(way: Way, kinds: list[str]) -> None:
     found = [*controllers(pod_of(way), lambda kind, name: way.get((kind, name)))]
     assert [each.kind for each in found] == kinds
-
-
-@table(
-    ("way", "kind", "name", "made"),
-    {
-        "the topmost": (JOBSET, "trainjob", "train", True),
-        "one between": (JOBSET, "jobset", "train", True),
-        "the nearest": (JOBSET, "Job", "train-0", True),
-        "another of that kind": (JOBSET, "jobset", "other", False),
-        "through a pod": (WORKER, "leaderworkerset", "llama", True),
-        "of a RayJob, whose cluster has a name of its own": (RAY, "rayjob", "fit", True),
-    },
-)
-def test_whose_pod_it_is(way: Way, kind: str, name: str, made: bool) -> None:
-    assert is_of(dict(pod_of(way)), kind, name, lambda *key: way.get(key)) is made
 
 
 def test_another_object_of_that_name_is_not_the_controller() -> None:

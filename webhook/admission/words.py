@@ -10,6 +10,7 @@ from typing import Any, Final
 from webhook.framework.interface import Finding
 from webhook.kube.pod import Pod
 from webhook.kube.pod_requests import Demand, counted_demand
+from webhook.kube.record import outcome_of
 from webhook.nodes.table import LAST
 from webhook.placement.constraints import NO_CONSTRAINTS, compiled
 from webhook.placement.feasible import Feasible
@@ -161,6 +162,17 @@ def why_last(node: Mapping[str, Any], demand: Demand, state: ClusterState | None
         if alone
         else f"{kept}{needed}, or another replica of the webhook fills it (the record does not say which)"
     )
+
+
+def karpenter(record: Mapping[str, Any]) -> str:
+    """Which version of Karpenter makes a node for the pod, "" if the record does not say; see `admission.record`."""
+    least = str(record.get("karpenter") or "")
+    if least != "none":
+        return f"Karpenter makes a node for this pod from version {bare(least)} on" if least else ""
+    ours = outcome_of(record, "nodeAffinity")[:1] == ["required"]
+    fix = "in the policy set injectors.nodeAffinity.mode to preferred, and remove its scheduler from placement.requiredFor"
+    by_name = "no version of Karpenter makes a node for a pod that requires one by name"
+    return f"{by_name}: {fix if ours else 'remove the name from its affinity'}"
 
 
 def source(record: Mapping[str, Any]) -> str:

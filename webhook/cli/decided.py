@@ -99,6 +99,7 @@ def of_record(
         ],
         "nodes": nodes,
         "decided": words.decided(record, {node["name"]: node["last"] for node in nodes if "last" in node}),
+        **({"karpenter": least} if (least := words.karpenter(record)) and not bound else {}),
         "why": words.why_none(record) if not blind else "nodes are not known",
         "by": words.source(record),
         "boundTo": bound,
@@ -139,6 +140,8 @@ def _lines(decision: Mapping[str, Any]) -> Iterator[Text]:
         yield Text(f"  strategy {decision['strategy']}{used}; {decision['text']}")
         if decision["decided"]:
             yield Text(f"  {decision['decided']}")
+        if "karpenter" in decision:
+            yield Text(f"  {decision['karpenter']}")
 
 
 def _remark(node: Mapping[str, Any], bound: str | None, *, first: bool) -> str:

@@ -19,6 +19,7 @@ from webhook.cli.terminal import say
 from webhook.errors import BadInput, PolicyError
 from webhook.feeds.gpu_source import SourceFailed
 from webhook.kube.kinds import KINDS
+from webhook.kube.owners import OTHERS
 from webhook.kube.selectors import Requirement
 from webhook.policy.model import Policy
 from webhook.text import listed, no_such, printable, quoted
@@ -48,8 +49,8 @@ def snapshot_of(
         snapshot = read_snapshot(file)
     else:
         snapshot = load(kubeconfig, context, kinds, namespace, needed=needed)
-        if snapshot.missing:
-            say(f"warning: {together(snapshot.missing.values())}: what depends on them is not known", "yellow")
+        if missing := together(snapshot.missing):
+            say(f"warning: {missing}: what depends on them is not known", "yellow")
             if command := missing_right(snapshot):
                 say(f"an operator gives the right by: {command}", "dim")
     return snapshot
@@ -62,16 +63,18 @@ def no_cluster(why: str) -> Snapshot:
 
 def missing_right(snapshot: Snapshot) -> str:
     """The command by which an operator gives the right to list what may not be listed; "" if all may be."""
-    refused = [name for name, why in snapshot.missing.items() if why.startswith(FORBIDDEN) and name in KINDS]
+    kinds = KINDS.keys() - OTHERS
+    refused = [name for name, why in snapshot.missing.items() if why.startswith(FORBIDDEN) and name in kinds]
     most = [name for name in NEEDED if name in refused] or refused  # the rest says little
     return grant(KINDS[name] for name in most) if most else ""
 
 
-def together(missing: Iterable[str]) -> str:
-    """One text for all reasons: `no right to list nodes; pods, events of team`, then all other reasons."""
+def together(missing: Mapping[str, str]) -> str:
+    """One text for all reasons: `no right to list nodes; pods, events of team`, then all other reasons. OTHERS are left out:
+    labels say most of what these do."""
     places: dict[str, list[str]] = {}
     reasons = []
-    for why in sorted(missing):
+    for why in sorted([why for name, why in missing.items() if name not in OTHERS]):
         kind, of, where = why.removeprefix(FORBIDDEN).partition(" of ")
         if why.startswith(FORBIDDEN):
             places.setdefault(f"{of}{where}", []).append(kind)

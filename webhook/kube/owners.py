@@ -2,24 +2,26 @@
 
 A controller of a controller is known only from the object between them, so kinds in between have to be read: `BETWEEN`. The
 worker of a LeaderWorkerSet has the longest way: its StatefulSet is controlled by the leader, which is a pod of a StatefulSet that
-the LeaderWorkerSet controls (lws/pkg/controllers/pod_controller.go).
+the LeaderWorkerSet controls (lws/pkg/controllers/pod_controller.go). Where one of these is not known, labels say who is above it.
 """
 
 from collections.abc import Callable, Iterator, Mapping
 from typing import Any, Final, NamedTuple
 
-from webhook.kube.pod import KUEUE, Pod, controller_reference, labels_of
+from webhook.kube.pod import KUEUE, controller_reference, labels_of
 
 _MAX_STEPS: Final = 8
 """Anybody can write owner references, in a circle too. The longest way that is known has five steps."""
-BETWEEN: Final = (
-    *("Pod", "ReplicaSet", "Deployment", "StatefulSet", "Job"),
-    *("JobSet", "RayCluster", "PodClique", "PodCliqueScalingGroup"),
-)
-"""Kinds that stand between pods and what their author created. What stands at the top need not be read."""
+OTHERS: Final = ("JobSet", "RayCluster", "PodClique", "PodCliqueScalingGroup")
+BETWEEN: Final = ("Pod", "ReplicaSet", "Deployment", "StatefulSet", "Job", *OTHERS)
+"""Kinds that stand between pods and what their author created. What stands at the top need not be read. OTHERS are not
+of Kubernetes: few clusters have them, and few tenants the right to list what is not there."""
 Object = Mapping[str, Any]
 Find = Callable[[str, str], Object | None]
 """The object of a kind and a name in the namespace of the pod; None if it is not there, or not known."""
+_JOBSET, _OF_TRAINJOB = "jobset.sigs.k8s.io/jobset-name", "trainer.kubeflow.org/trainjob-ancestor-step"
+_LWS = "leaderworkerset.sigs.k8s.io/name"
+_RAY_NAME, _RAY_KIND = "ray.io/originated-from-cr-name", "ray.io/originated-from-crd"
 
 
 class Controller(NamedTuple):
@@ -33,14 +35,28 @@ class Controller(NamedTuple):
 
 def controllers(obj: Object, find: Find) -> Iterator[Controller]:
     """The controllers of an object: its own first, that of its author's object last. An object of the same name that is another
-    one, by its uid, counts as not known."""
+    one, by its uid, counts as not known. Above what is not known are those that labels of the last known object name."""
+    last = ""
+    for each in _by_references(obj, find):
+        yield each
+        last, obj = each.kind, each.json or obj
+    named = [*_by_labels(labels_of(dict(obj)))]
+    kinds = [kind for kind, _ in named]
+    for kind, name in named[kinds.index(last) + 1 if last in kinds else 0 :]:
+        yield Controller(kind, name, find(kind, name))
+
+
+def _by_references(obj: Object, find: Find) -> Iterator[Controller]:
     for _ in range(_MAX_STEPS):
         reference = controller_reference(dict(obj))
         if reference is None:
             return
         kind, name = str(reference.get("kind") or ""), str(reference.get("name") or "")
         found = find(kind, name)
-        if found is not None and found["metadata"].get("uid") != reference.get("uid"):
+        if found is not None and found["metadata"].get("uid") not in (
+            None,
+            reference.get("uid"),
+        ):  # files may have none
             found = None
         yield Controller(kind, name, found)
         if found is None:
@@ -48,10 +64,17 @@ def controllers(obj: Object, find: Find) -> Iterator[Controller]:
         obj = found
 
 
-def is_of(pod: Pod, kind: str, name: str, find: Find) -> bool:
-    """Whether an object of this kind, in upper or lower case, and name made the pod, itself or through others."""
-    wanted = (kind.casefold(), name)
-    return any((each.kind.casefold(), each.name) == wanted for each in controllers(pod, find))
+def _by_labels(labels: Mapping[str, str]) -> Iterator[tuple[str, str]]:
+    """Kinds and names that labels have of controllers, the lowest first. A JobSet has the name of its TrainJob (trainer
+    pkg/runtime/framework/plugins/jobset); KubeRay labels what a RayJob or a RayService made (ray-operator utils/constant.go)."""
+    if name := labels.get(_JOBSET):
+        yield "JobSet", name
+        if _OF_TRAINJOB in labels:
+            yield "TrainJob", name
+    if name := labels.get(_LWS):
+        yield "LeaderWorkerSet", name
+    if (name := labels.get(_RAY_NAME)) and (kind := labels.get(_RAY_KIND)):
+        yield kind, name
 
 
 def queue_of(obj: Object, find: Find) -> str:

@@ -5,7 +5,7 @@ Anybody can write an annotation. So one whose parts do not have the types of a r
 """
 
 from collections.abc import Mapping
-from typing import Annotated, Any, Final
+from typing import Annotated, Any, Final, Literal
 
 import orjson
 from pydantic import BaseModel, ConfigDict, Field
@@ -36,6 +36,7 @@ class _Record(BaseModel):
     read: _Word = ""
     decided: _Word = ""
     left: _Word = ""
+    karpenter: Literal["", "none"] | Annotated[str, Field(pattern=r"^[0-9.]{1,16}$")] = ""
     workload: str = Field("", alias="class")
 
 

@@ -3,6 +3,7 @@
 from collections.abc import Iterable, Iterator
 from typing import Any, Final, NamedTuple
 
+from webhook.kube.owners import BETWEEN
 from webhook.kube.pod import Pod
 from webhook.policy.model import Policy
 from webhook.state.gpu_amounts import gpu_number
@@ -18,8 +19,8 @@ from webhook.whatif.waiting.workloads import not_created, refused_elsewhere
 
 KINDS: Final = (
     *ENGINE,
-    *("Event", "PersistentVolume", "PersistentVolumeClaim", "StorageClass", "CSINode", "ReplicaSet", "StatefulSet"),
-    *("DaemonSet", "Job", "ServiceAccount", *CLAIMS, "PodGroup", "Lease"),
+    *("Event", "PersistentVolume", "PersistentVolumeClaim", "StorageClass", "CSINode", "DaemonSet", "ServiceAccount"),
+    *(*CLAIMS, "PodGroup", "Lease", *[kind for kind in BETWEEN if kind not in ENGINE]),
 )
 """What is read for an answer."""
 

@@ -1,11 +1,11 @@
 """Finds the pods that a name means: of a pod, or of a workload above it at any height, as kubectl writes names and as commands
 print them."""
 
-from collections.abc import Iterator
 from typing import Final
 
 from webhook.errors import BadInput
-from webhook.kube.pod import Pod, controller_reference, labels_of
+from webhook.kube.owners import Find, controllers
+from webhook.kube.pod import Pod
 from webhook.text import listed, no_such, plural, quoted
 from webhook.whatif.cluster.report import workload_name
 from webhook.whatif.cluster.snapshot import Object, Snapshot
@@ -20,11 +20,6 @@ _SHORT: Final = {
     "rc": "replicationcontroller",
     "lws": "leaderworkerset",
 }
-_HIGHEST: Final = 8
-"""So many owners above each other are followed."""
-_LISTED: Final = ("ReplicaSet", "StatefulSet", "DaemonSet", "Job", "Pod")
-"""Kinds of owners that snapshots have, with their own owners."""
-_GROUP: Final = "leaderworkerset.sigs.k8s.io/name"
 
 
 class Names:
@@ -33,34 +28,29 @@ class Names:
     def __init__(self, snapshot: Snapshot) -> None:
         self._snapshot = snapshot
 
-    def of(self, obj: Object) -> Iterator[str]:
+    def find(self, namespace: str) -> Find:
+        """Finds an object of this namespace by its kind and name."""
+        kinds = self._snapshot.objects
+        return lambda kind, name: self._snapshot.named(kind).get((namespace, name)) if kind in kinds else None
+
+    def of(self, obj: Object) -> list[str]:
         """`kind/name` of an object, as `pod/chat-1`, and of the workloads above it, the lowest first."""
-        namespace = obj["metadata"].get("namespace") or ""
-        yield f"{str(obj.get('kind') or 'Pod').lower()}/{obj['metadata']['name']}"
-        for _ in range(_HIGHEST):
-            if (above := controller_reference(obj)) is None:
-                return
-            kind, name = str(above.get("kind")), str(above.get("name"))
-            yield f"{kind.lower()}/{name}"
-            higher = self._snapshot.named(kind).get((namespace, name)) if kind in _LISTED else None
-            if higher is None:
-                return
-            obj = higher
+        metadata, kind = obj["metadata"], str(obj.get("kind") or "Pod")
+        above = controllers(obj, self.find(metadata.get("namespace") or ""))
+        names = [f"{kind.lower()}/{metadata['name']}", *[f"{each.kind.lower()}/{each.name}" for each in above]]
+        workload = workload_name(obj) if kind == "Pod" else names[0]  # of a ReplicaSet that is not known too
+        return names if workload in names else [*names, workload]
 
     def top(self, pod: Pod) -> str:
         """The highest workload of a pod: `leaderworkerset/vllm in team`."""
-        if group := labels_of(pod).get(_GROUP):
-            return f"leaderworkerset/{group} in {pod['metadata']['namespace']}"
-        *_, highest = self.of(pod)
-        of = workload_name(pod)
-        return f"{of if of.startswith('deployment/') else highest} in {pod['metadata']['namespace']}"
+        return f"{self.of(pod)[-1]} in {pod['metadata']['namespace']}"
 
     def means(self, name: str, obj: Object) -> bool:
         """Whether `name` is that of an object or of a workload above it."""
         kind, _, last = name.rpartition("/")
         kind = _kind(kind)
-        known = [*self.of(obj), *([workload_name(obj)] if obj.get("kind", "Pod") == "Pod" else [])]
-        return any(each.partition("/")[2] == last and kind in ("", each.partition("/")[0]) for each in known)
+        known = [each.partition("/") for each in self.of(obj)]
+        return any(each == last and kind in ("", of) for of, _, each in known)
 
     def pods(self, namespace: str | None, name: str) -> list[Pod]:
         """The pods that a name means: the pod of that name, or all of a workload. None if there is neither. Raises BadInput if
@@ -80,7 +70,7 @@ class Names:
         known: set[str] = set()
         for pod in self._snapshot.of("Pod"):
             if namespace in (None, pod["metadata"]["namespace"]):
-                known.update((pod["metadata"]["name"], *self.of(pod), workload_name(pod)))
+                known.update((pod["metadata"]["name"], *self.of(pod)))
         return no_such("pod or workload", name, sorted(known), where)
 
 

@@ -146,8 +146,8 @@ def test_a_file_may_have_every_kind_that_is_read(tmp_path: Path) -> None:
 async def test_rights_that_are_missing_are_one_line(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     async with fake_api() as fake:
         fill(fake)
-        kinds = ("Node", "Pod", "Event", "Job", "CSINode", "StorageClass", "ConfigMap")
-        for kind in kinds[2:6]:
+        kinds = ("Node", "Pod", "Event", "Job", "CSINode", "StorageClass", "JobSet", "ConfigMap")
+        for kind in kinds[2:7]:
             fake.refuse["list", KINDS[kind].path()] = (403, "no")
         fake.refuse["list", KINDS["ConfigMap"].path("gpu-admission")] = (403, "no")
         await asyncio.to_thread(snapshot_of, None, kubeconfig(tmp_path, fake.url), None, kinds, "team")

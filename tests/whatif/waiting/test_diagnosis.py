@@ -15,6 +15,7 @@ from tests.cli.objects import CLUSTER, Json, document, placed, snapshot, unsched
 from tests.controlplane.nodes import node
 from tests.controlplane.objects import REQUIRED, pod, required
 from tests.whatif.waiting.waits import DEVICE_CLASS, answer, claiming, held, mounting, obj, waiting
+from webhook.kube.pod import KUEUE
 from webhook.whatif.answers import answers
 from webhook.whatif.offline import load_policy
 from webhook.whatif.waiting.causes import Cause, ordered
@@ -28,6 +29,12 @@ ONLY_A = {"nodeSelectorTerms": [{"matchFields": [{"key": "metadata.name", "opera
 ON_A = {"allocation": {"devices": {"results": []}, "nodeSelector": ONLY_A}}
 STRANGE = unschedulable("0/1 nodes are available: 1 node(s) had strange hats.")
 MANY = {"affinity": required(*["x", "In", *[str(number) for number in range(5000)]])}
+
+
+def by(kind: str, name: str, uid: str, made: Json) -> Json:
+    """The object, made by this controller."""
+    reference = {"kind": kind, "name": name, "uid": uid, "controller": True}
+    return made | {"metadata": made["metadata"] | {"ownerReferences": [reference]}}
 
 
 def event(kind: str, name: str, message: str) -> Json:
@@ -100,6 +107,52 @@ def test_whether_a_class_is_the_default_is_read(tmp_path: Path, default: str, mo
 def test_a_gate_of_kueue_names_no_queue_that_is_not_known(tmp_path: Path) -> None:
     gated = waiting(schedulingGates=[{"name": "kueue.x-k8s.io/admission"}])
     assert answer(tmp_path, node("n"), gated).causes[0].text == "Kueue has not admitted it"
+
+
+def test_the_queue_of_a_gated_pod_is_that_of_what_made_it(tmp_path: Path) -> None:
+    train = obj("JobSet", "train", metadata={"uid": "s", "labels": {KUEUE: "gpus"}})
+    gated = waiting(schedulingGates=[{"name": "kueue.x-k8s.io/admission"}, {"name": "kueue.x-k8s.io/topology"}])
+    causes = answer(tmp_path, node("n"), train, by("JobSet", "train", "s", gated)).causes
+    assert [each.text for each in causes if each.cause in ("queued", "schedulingGate")] == [
+        'Kueue has not admitted it from queue "gpus"'
+    ]
+
+
+KUEUES = "see why it has not: kubectl describe workloads.kueue.x-k8s.io -n team"
+
+
+@pytest.mark.parametrize(
+    ("gate", "text", "fix"),
+    [
+        ("kueue.x-k8s.io/topology", "Kueue takes it away when it has admitted the workload and assigned a topology domain to the pod", KUEUES),
+        ("org.instaslice/accelarator", "InstaSlice takes it away when it has a slice of a GPU for the pod", "ask who runs InstaSlice why it has not"),
+        ("example.com/stay", "no scheduler looks at it until it is gone", "let the controller that set it remove it, or remove it from spec.schedulingGates"),
+    ],
+)  # fmt: skip
+def test_a_gate_is_left_to_who_takes_it_away(tmp_path: Path, gate: str, text: str, fix: str) -> None:
+    (cause,) = answer(tmp_path, node("n"), waiting(schedulingGates=[{"name": gate}])).causes
+    assert cause[:3] == ("schedulingGate", f"scheduling gate {gate}: {text}", fix)
+
+
+@pytest.mark.parametrize(
+    ("above", "labels", "text", "fix"),
+    [
+        pytest.param([], {}, "its pods are made when it is resumed", "resume it: kubectl patch job train-0 -n team", id="alone"),
+        pytest.param([("JobSet", "train")], {}, "jobset/train resumes it", "see why it has not: kubectl describe jobset/train -n team", id="its JobSet"),
+        pytest.param([("JobSet", "train"), ("TrainJob", "fit")], {}, "trainjob/fit resumes it", "see why it has not: kubectl describe trainjob/fit -n team", id="the topmost"),
+        pytest.param([("JobSet", "train")], {KUEUE: "gpus"}, 'from queue "gpus"', "see what its Workload waits for: kubectl describe workloads.kueue.x-k8s.io -n team", id="in the queue of its JobSet"),
+    ],
+)  # fmt: skip
+def test_a_suspended_job_is_resumed_by_who_made_it(
+    tmp_path: Path, above: list[tuple[str, str]], labels: Json, text: str, fix: str
+) -> None:
+    objects = [obj("Job", "train-0", {"suspend": True})]
+    for kind, name in above:
+        objects[-1] = by(kind, name, f"{kind}-uid", objects[-1])
+        objects.append(obj(kind, name, metadata={"uid": f"{kind}-uid", "labels": labels}))
+    (found,) = answers(snapshot(tmp_path, *objects), load_policy(), None)
+    assert found.causes[0].text.endswith(text)
+    assert found.causes[0].fix.startswith(fix)
 
 
 @pytest.mark.parametrize(

@@ -155,7 +155,7 @@ class Picture:
 def _missing(snapshot: Snapshot) -> str:
     """What could not be read; of a file only what the map needs."""
     missing = snapshot.missing
-    return together(missing.values() if snapshot.access else [missing[kind] for kind in NEEDS if kind in missing])
+    return together(missing if snapshot.access else {kind: missing[kind] for kind in NEEDS if kind in missing})
 
 
 def _row(row: Row, devices: PodGpus) -> dict[str, Any]:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 from typing import Any, Final, NamedTuple
 
+from webhook.kube.gates import GATES, KUEUE_ADMISSION
 from webhook.kube.pod import Pod
 from webhook.placement.constraints import Mask
 from webhook.text import quoted
@@ -62,7 +63,7 @@ _RANK: Final = {word: at for at, word in enumerate(CAUSES)}
 
 def queued(queue: str, namespace: str) -> Cause:
     """The cause for a pod or workload that Kueue holds back."""
-    fix = f"see what its Workload waits for: kubectl describe workloads -n {namespace}"
+    fix = f"see what its Workload waits for: kubectl describe {GATES[KUEUE_ADMISSION].seen} -n {namespace}"
     return Cause("queued", f"Kueue has not admitted it{f' from queue {quoted(queue)}' if queue else ''}", fix)
 
 

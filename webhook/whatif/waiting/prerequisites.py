@@ -3,7 +3,9 @@
 from collections.abc import Iterator
 from typing import Final
 
-from webhook.kube.pod import KUEUE, SCHEDULER, Pod, labels_of
+from webhook.kube.gates import KUEUE_ADMISSION, gate_of
+from webhook.kube.owners import queue_of
+from webhook.kube.pod import SCHEDULER, Pod, labels_of
 from webhook.text import bare, listed, nearest, number_of, plural, quoted
 from webhook.whatif.cluster.snapshot import full_name
 from webhook.whatif.waiting.causes import Cause, queued
@@ -13,7 +15,6 @@ _GROUP_LABELS: Final = (
     *("scheduling.x-k8s.io/pod-group", "pod-group.scheduling.sigs.k8s.io", "pod-group.scheduling.sigs.k8s.io/name"),
     *("scheduling.k8s.io/group-name", "kai.scheduler/pod-group"),
 )
-_KUEUE_GATE: Final = "kueue.x-k8s.io/admission"
 
 
 def prerequisites(case: Case) -> Iterator[Cause]:
@@ -23,13 +24,11 @@ def prerequisites(case: Case) -> Iterator[Cause]:
         text = "it states more about nodes than this program looks at"
         yield Cause("schedulerOther", text, "simplify its affinity and tolerations")
     gates = [gate["name"] for gate in spec.get("schedulingGates") or ()]
-    if _KUEUE_GATE in gates:
-        yield queued(labels_of(case.pod).get(KUEUE, ""), case.namespace)
-        gates.remove(_KUEUE_GATE)
+    if KUEUE_ADMISSION in gates:
+        yield queued(queue_of(case.pod, s.names_of.find(case.namespace)), case.namespace)
+        gates = [name for name in gates if (gate := gate_of(name)) is None or gate.owner != "Kueue"]
     if gates:
-        text = f"scheduling gates {listed(map(bare, gates))}: no scheduler looks at it until they are gone"
-        fix = "let the controller that set the gate remove it, or remove it from spec.schedulingGates"
-        yield Cause("schedulingGate", text, fix)
+        yield from [_gate(name, case.namespace) for name in gates]
         return
     name = spec.get("schedulerName") or SCHEDULER
     known = s.snapshot.schedulers
@@ -47,6 +46,17 @@ def prerequisites(case: Case) -> Iterator[Cause]:
             text = f"it preempts {plural(len(leaving), 'pod')} on {node} ({names}), which have not ended yet"
             fix = "wait: they have the time of their terminationGracePeriodSeconds"
             yield Cause("preempting", text, fix, (node,), 1)
+
+
+def _gate(name: str, namespace: str) -> Cause:
+    """The cause for a scheduling gate: who takes it away, and when."""
+    text, gate = f"scheduling gate {bare(name)}: ", gate_of(name)
+    if gate is None:
+        fix = "let the controller that set it remove it, or remove it from spec.schedulingGates"
+        return Cause("schedulingGate", f"{text}no scheduler looks at it until it is gone", fix)
+    seen = f"see why it has not: kubectl describe {gate.seen} -n {namespace}"
+    fix = seen if gate.seen else f"ask who runs {gate.owner} why it has not"
+    return Cause("schedulingGate", f"{text}{gate.owner} takes it away when {gate.until}", fix)
 
 
 def _gang(case: Case) -> Iterator[Cause]:

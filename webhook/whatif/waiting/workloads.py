@@ -5,7 +5,7 @@ from collections.abc import Iterator
 from typing import Final
 
 from webhook.admission.events import REFUSED
-from webhook.kube.pod import KUEUE, labels_of
+from webhook.kube.owners import controllers, queue_of
 from webhook.text import bare, listed, nearest, plural, printable, quoted
 from webhook.whatif.cluster.snapshot import Object, condition, created
 from webhook.whatif.waiting.causes import Cause, queued
@@ -37,7 +37,7 @@ def not_created(s: Situation, namespace: str | None) -> Iterator[tuple[str, str,
             if namespace not in (None, here):
                 continue
             if kind == "Job" and obj["spec"].get("suspend") and not _is_finished(obj):
-                yield here, f"job/{name}", [_suspended(here, obj)]
+                yield here, f"job/{name}", [_suspended(s, here, obj)]
             elif (missing := _missing_pods(kind, obj)) > 0 and (message := _controller_message(s, kind, obj)):
                 lacks = f"{plural(missing, 'pod')} could not be created: "
                 yield here, f"{kind.lower()}/{name}", [refusal(s, here, lacks, message)]
@@ -71,9 +71,14 @@ def refused_elsewhere(s: Situation, namespace: str | None) -> Iterator[tuple[str
             yield here, bare(of), [cause]
 
 
-def _suspended(namespace: str, job: Object) -> Cause:
-    if queue := labels_of(job).get(KUEUE):
+def _suspended(s: Situation, namespace: str, job: Object) -> Cause:
+    find = s.names_of.find(namespace)
+    if queue := queue_of(job, find):
         return queued(queue, namespace)
+    if above := [*controllers(job, find)]:
+        top = bare(f"{above[-1].kind.lower()}/{above[-1].name}")
+        fix = f"see why it has not: kubectl describe {top} -n {namespace}"
+        return Cause("suspended", f"spec.suspend is true: {top} resumes it", fix)
     name = bare(job["metadata"]["name"])
     fix = f"""resume it: kubectl patch job {name} -n {namespace} --type merge -p '{{"spec": {{"suspend": false}}}}'"""
     return Cause("suspended", "spec.suspend is true: its pods are made when it is resumed", fix)

@@ -436,7 +436,7 @@ function renderPod() {
 }
 function decision(found) {
   if (found.undecided) return [make("p", { class: "note" }, `Decision: ${found.undecided}`)];
-  const parts = [found.text, found.decided].filter(Boolean).map((text, at) => make("p", { class: at ? "note" : "on" }, text));
+  const parts = [found.text, found.decided, found.karpenter].filter(Boolean).map((text, at) => make("p", { class: at ? "note" : "on" }, text));
   if (found.policyNow) parts.push(make("p", { class: "note" }, `The policy has changed since this decision: from ${found.policy} to ${found.policyNow}.`));
   if (found.why) parts.push(make("p", { class: "note" }, `No node chosen: ${found.why}`));
   if (found.units?.length) parts.push(make("div", { class: "units" }, ...found.units.map(unit => make("div", {}, make("b", {}, unit.name), `: ${unit.text}`))));
