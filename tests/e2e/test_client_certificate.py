@@ -74,11 +74,13 @@ async def test_the_api_server_is_heard_and_nobody_else(asked: tuple[ControlPlane
 
 async def answer(port: int, sent: bytes, tls: ssl.SSLContext | None) -> bytes:
     """What comes back to who shows no certificate; in TLS 1.3 a client learns of the refusal when it reads."""
+    writer = None
     try:
         reader, writer = await asyncio.open_connection("127.0.0.1", port, ssl=tls)
         writer.write(sent)
-        found = await reader.read()
+        return await reader.read()
     except OSError:
         return b""
-    writer.transport.abort()
-    return found
+    finally:
+        if writer is not None:
+            writer.transport.abort()

@@ -5,6 +5,7 @@ SECURITY.md lists the ways, and what guards each. The API server itself says whe
 
 import re
 from collections.abc import AsyncIterator, Mapping
+from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
 
@@ -58,8 +59,8 @@ METADATA = {"metadata": {"name": "victim", "annotations": STOLEN}}
 IDENTITY = {"apiVersion": "v1", "kind": "Pod"}
 
 
-def binding(annotations: Json) -> Json:
-    metadata = {"name": "victim", "annotations": annotations}
+def binding(annotations: Json, name: str = "victim") -> Json:
+    metadata = {"name": name, "annotations": annotations}
     return {"apiVersion": "v1", "kind": "Binding", "metadata": metadata, "target": {"kind": "Node", "name": NODE}}
 
 
@@ -171,21 +172,27 @@ def may_do(name: str, home: str, rules: list[Json], of: str = "") -> list[Json]:
 
 
 async def bind(client: Api, namespace: str, body: Json, resource: str = "pods/binding", **query: str) -> Json:
-    """The pod `victim`, at one of two addresses."""
-    where = path("Pod", namespace).removesuffix("pods") + resource.replace("/", "/victim/")
+    """The pod that the body names, at one of two addresses."""
+    where = path("Pod", namespace).removesuffix("pods") + resource.replace("/", f"/{body['metadata']['name']}/")
     return await client.request("POST", where, body, **query)
 
 
-@pytest.fixture
-async def victim(owner: Api, api: Api, sides: Sides) -> AsyncIterator[Json]:
-    """A pod that waits for a scheduler of its own. As its author wrote it, and the API server stored it."""
+@asynccontextmanager
+async def waiting(api: Api, sides: Sides, name: str) -> AsyncIterator[Json]:
+    """A pod that waits for a scheduler of its own. As its author wrote it, and the API server stored it. One that is to be bound
+    has a name of its own: the node's kubelet ends pods by name, and perhaps the next one of that name."""
     requests = {"resources": {"requests": {"cpu": "100m"}, "limits": {"memory": "1Gi"}}}
-    wanted = pod("victim", 0, container=requests, schedulerName="mine")
     for namespace in sides:
-        await api.create(wanted, namespace)
-    yield await api.get("Pod", "victim", sides.ours)
+        await api.create(pod(name, 0, container=requests, schedulerName="mine"), namespace)
+    yield await api.get("Pod", name, sides.ours)
     for namespace in sides:
-        await api.delete("Pod", "victim", namespace, grace=0)
+        await api.delete("Pod", name, namespace, grace=0, missing_ok=True)
+
+
+@pytest.fixture
+async def victim(api: Api, sides: Sides) -> AsyncIterator[Json]:
+    async with waiting(api, sides, "victim") as found:
+        yield found
 
 
 @pytest.mark.parametrize("attempt", [pytest.param(each, id=each.what) for way in WAYS for each in way.attempts])
@@ -205,17 +212,16 @@ async def test_the_owner_of_a_namespace_brings_neither_devices_nor_a_node_into_a
     assert (brought, found["spec"].get("nodeName")) == (set(), None)
 
 
-async def test_a_namespace_that_has_not_opted_in_binds_as_it_likes(
-    owner: Api, api: Api, sides: Sides, victim: Json
-) -> None:
-    await bind(owner, sides.plain, binding(STOLEN))
-    found = await api.get("Pod", "victim", sides.plain)
+async def test_a_namespace_that_has_not_opted_in_binds_as_it_likes(owner: Api, api: Api, sides: Sides) -> None:
+    async with waiting(api, sides, "free"):
+        await bind(owner, sides.plain, binding(STOLEN, "free"))
+        found = await api.get("Pod", "free", sides.plain)
     assert (found["spec"]["nodeName"], found["metadata"]["annotations"].items() >= STOLEN.items()) == (NODE, True)
 
 
 @pytest.mark.parametrize("right", ["pods/binding", "bindings"])
 async def test_a_scheduler_binds_in_every_namespace_and_says_which_devices_a_pod_gets(
-    control_plane: ControlPlane, owner: Api, api: Api, sides: Sides, victim: Json, right: str
+    control_plane: ControlPlane, owner: Api, api: Api, sides: Sides, right: str
 ) -> None:
     """It is one by its right in all namespaces, whatever its name."""
     rules = [
@@ -225,19 +231,23 @@ async def test_a_scheduler_binds_in_every_namespace_and_says_which_devices_a_pod
     name = f"by-{right.replace('/', '-')}"
     await api.create(made("ServiceAccount", name), sides.plain)
     given = may_do(name, sides.plain, rules, "Cluster")
-    async with api.having(*given), Api.of(control_plane.kubeconfig_for(sides.plain, name)) as client:
+    async with (
+        waiting(api, sides, name),
+        api.having(*given),
+        Api.of(control_plane.kubeconfig_for(sides.plain, name)) as client,
+    ):
 
         async def bound() -> bool:
-            return not await refusal(bind(client, sides.ours, binding({}), right, dryRun="All"))
+            return not await refusal(bind(client, sides.ours, binding({}, name), right, dryRun="All"))
 
         await wait_until(bound, 60, "its rights")
-        await client.patch("Pod", "victim", {"metadata": {"annotations": OF_KOORDINATOR}}, sides.ours)
-        await bind(client, sides.ours, binding({}), right)
-    without = {"metadata": {"annotations": dict.fromkeys(OF_KOORDINATOR)}}
-    assert PODS in await refusal(owner.patch("Pod", "victim", without, sides.ours))  # others would get the devices
-    found = await api.get("Pod", "victim", sides.ours)
-    assert found["spec"]["nodeName"] == NODE
-    assert found["metadata"]["annotations"].items() >= OF_KOORDINATOR.items()
+        await client.patch("Pod", name, {"metadata": {"annotations": OF_KOORDINATOR}}, sides.ours)
+        await bind(client, sides.ours, binding({}, name), right)
+        without = {"metadata": {"annotations": dict.fromkeys(OF_KOORDINATOR)}}
+        assert PODS in await refusal(owner.patch("Pod", name, without, sides.ours))  # others would get the devices
+        found = await api.get("Pod", name, sides.ours)
+        assert found["spec"]["nodeName"] == NODE
+        assert found["metadata"]["annotations"].items() >= OF_KOORDINATOR.items()
 
 
 CLASS = "devices-of-others"
