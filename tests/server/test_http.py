@@ -138,6 +138,18 @@ async def test_a_review_that_comes_early_waits_a_little(
         assert (got.status, await got.read()) == (200, answer)
 
 
+async def test_it_waits_no_longer_than_it_may_and_asks_ever_more_rarely(monkeypatch: pytest.MonkeyPatch) -> None:
+    pauses: list[float] = []
+
+    async def sleep(seconds: float) -> None:
+        pauses.append(seconds)
+
+    monkeypatch.setattr(asyncio, "sleep", sleep)
+    await http._until(lambda: False, 1.0)
+    assert sum(pauses) == pytest.approx(1.0)
+    assert len(pauses) < 12
+
+
 async def test_a_large_review_is_decided_at_once(
     client: aiohttp.ClientSession, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -131,10 +131,10 @@ class Edge:
             line = f"{request.remote} {request.rel_url.raw_path}{' large' if size > bounds.SMALL_REVIEW else ''}"
             if request.content.is_eof():  # all of it is there, and the parser bounds it
                 body = request.content.read_nowait()
-                started = await self._turn(request, line, body)
+                done = await self._turn(request, line, body)
             else:
-                body, started = await self._body(request, line, size)
-            status, answer = await self._answered(partial(handler, body), request, line, body, started)
+                body, done = await self._body(request, line, size)
+            status, answer = await self._answered(partial(handler, body), request, line, body, done)
         except _Refused as refused:
             close = True
             if refused.shed:
@@ -184,7 +184,7 @@ class Edge:
             self._check_large(request.rel_url.raw_path)
         return size
 
-    async def _body(self, request: web.BaseRequest, line: str, size: int) -> tuple[bytes, float]:
+    async def _body(self, request: web.BaseRequest, line: str, size: int) -> tuple[bytes, Callable[[], None]]:
         """A body that is not all there yet, when it is its turn; and the result of `_turn`."""
         body, loop = bytearray(), asyncio.get_running_loop()
         limit = asyncio.timeout(BODY_SECONDS)
@@ -208,26 +208,26 @@ class Edge:
         finally:
             self.held.remove(held)
 
-    async def _turn(self, request: web.BaseRequest, line: str, body: bytes) -> float:
-        """Wait for a turn in this line. Returns the CPU time of this thread. Raises _Refused if it is too late."""
-        arrived = thread_time()
-        await self.turns.wait(line, cost(len(body)), _namespace(body))
+    async def _turn(self, request: web.BaseRequest, line: str, body: bytes) -> Callable[[], None]:
+        """Wait for a turn in this line. Returns what is to be called when its work is done. Raises _Refused if it is too late."""
+        arrived, expected, namespace = thread_time(), cost(len(body)), _namespace(body)
+        await self.turns.wait(line, expected, namespace)
         if (now := thread_time()) - arrived > LATE_SECONDS:
             raise _Refused(503, shed="late")
         if request.transport is None:
             raise _Refused(400, "nobody waits for the answer any more")
-        return now
+        return lambda: self.turns.spent(line, thread_time() - now, expected, namespace)
 
     async def _answered(
-        self, answer: Callable[[], Answer], request: web.BaseRequest, line: str, body: bytes, started: float
+        self, answer: Callable[[], Answer], request: web.BaseRequest, line: str, body: bytes, done: Callable[[], None]
     ) -> Answer:
-        """The answer, or what it is after a little while if it comes too early. `started`: see `_turn`."""
+        """The answer, or what it is after a little while if it comes too early. `done`: see `_turn`."""
         try:
             return answer()
         except Early as error:
             early = error
         finally:
-            self.turns.spent(line, thread_time() - started, cost(len(body)), _namespace(body))
+            done()
         if len(body) <= bounds.SMALL_REVIEW and self._early[early.tenant] < MAX_EARLY:
             self._early[early.tenant] += 1
             try:
@@ -246,11 +246,12 @@ class Edge:
 
 
 async def _until(known: Callable[[], bool], seconds: float) -> None:
-    """Wait until it is known, at most about so long. It is asked ever more rarely: many may wait for what never comes."""
-    pause = 0.005
-    while pause < seconds and not known():
+    """Wait until it is known, at most so long. It is asked ever more rarely: many may wait for what never comes."""
+    waited = 0.0
+    while waited < seconds and not known():
+        pause = min(max(0.005, waited), seconds - waited)
         await asyncio.sleep(pause)
-        pause *= 2
+        waited += pause
 
 
 def ops(
