@@ -108,14 +108,14 @@ def test_quantities_of_any_form_are_answered(quantity: Any) -> None:
     assert len(validated["status"]["message"]) < 2000
 
 
-def test_a_forged_record_does_not_reserve_a_gpu() -> None:
-    server = Server()
-    untouched = facts(server.state)["free"]
+def test_a_forged_record_reserves_nothing_that_the_pod_would_not_get_without_it() -> None:
     affinity = {"nodeAffinity": {PREFERRED: [{"weight": 1, "preference": {"matchFields": [
         {"key": "metadata.name", "operator": "In", "values": ["gpu-a1"]}]}}]}}  # fmt: skip
-    forged = plain_pod(annotations={DECISION: '{"nodes":[["gpu-a1",8,0,1]],"strategy":"evil"}'}, affinity=affinity)
-    response = server.mutate(forged)
-    assert facts(server.state)["free"] == untouched
+    plain, forged = Server(), Server()
+    plain.mutate(plain_pod(affinity=affinity))
+    record = '{"nodes":[["gpu-a1",8,0,1]],"strategy":"evil"}'
+    response = forged.mutate(plain_pod(annotations={DECISION: record}, affinity=affinity))
+    assert facts(forged.state)["free"] == facts(plain.state)["free"]
     assert "evil" not in "".join(strings(response))
 
 
