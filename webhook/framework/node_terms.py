@@ -50,7 +50,8 @@ def _of_node(node: str, cluster: Cluster) -> dict[str, Any]:
 
 
 def remove_terms(edit: Edit, preferred: Sequence[Mapping[str, Any]], pinned: str = "") -> None:
-    """Remove these preferred terms, the constraint that stands beside them, and the requirement of the node `pinned`."""
+    """Remove these preferred terms, the constraint that stands beside them, and the requirement of the node `pinned`; also the
+    affinity that is then empty, since who compares pods (Kueue) takes it for another one than none."""
     edit.put(PREFERRED_TERMS, [term for term in edit.get(PREFERRED_TERMS) or () if term not in preferred])
     edit.put(CONSTRAINTS, [each for each in edit.get(CONSTRAINTS) or () if each != NEUTRAL])
     pin = has_name(pinned)
@@ -59,6 +60,10 @@ def remove_terms(edit: Edit, preferred: Sequence[Mapping[str, Any]], pinned: str
     for index, term in enumerate(edit.get(REQUIRED_TERMS) or ()):
         if fields := term.get("matchFields"):
             edit.put((*REQUIRED_TERMS, index, "matchFields"), [field for field in fields if field != pin])
+    if preferred or pinned:
+        for path in (_NODE, _NODE[:-1]):
+            if edit.get(path) == {}:
+                edit.remove(path)
 
 
 def named_node(term: Any) -> str | None:

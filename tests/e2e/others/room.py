@@ -20,7 +20,7 @@ from tests.installed import Installed
 from tests.manifests.files import HOOKS, documents, kustomized
 
 Json = dict[str, Any]
-_TAKEN = ("Namespace", "CustomResourceDefinition", *HOOKS)
+_TAKEN = ("Namespace", "Secret", "CustomResourceDefinition", *HOOKS)
 """Kinds of its files. It runs beside the control plane, as an administrator: it needs no Deployment and no roles."""
 
 

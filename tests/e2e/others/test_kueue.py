@@ -2,7 +2,7 @@
 
 import uuid
 from collections.abc import AsyncIterator
-from typing import Any
+from typing import Any, NamedTuple
 
 import pytest
 import pytest_asyncio
@@ -16,36 +16,49 @@ from tests.installed import decision, opt_in
 
 pytestmark = pytest.mark.others
 OTHERS = {
-    "kueue": manager("config.kueue.x-k8s.io/v1beta2", integrations={"frameworks": ["batch/job", "pod"]}),
+    "kueue": manager(
+        "config.kueue.x-k8s.io/v1beta2",
+        integrations={"frameworks": ["batch/job", "pod"]},
+        # Without certificates of its own it reads one for its metrics from /etc: it makes some, for webhooks that are not there.
+        internalCertManagement={"enable": True, "webhookServiceName": "nowhere"},
+        featureGates={"VisibilityOnDemand": False},  # an API of its own, with a certificate in /visibility
+    ),
 }
 _QUEUE, _GROUP = "kueue.x-k8s.io/queue-name", "kueue.x-k8s.io/pod-group-name"
 _GPUS = 48
 
 
+class Team(NamedTuple):
+    """A namespace. `ours`: it has opted in."""
+
+    name: str
+    ours: bool
+
+
 @pytest_asyncio.fixture
 async def api(room: Room) -> AsyncIterator[Api]:
-    """With six nodes of 8 GPUs, and one queue for all of them where a higher priority preempts."""
-    quota = {"name": "nvidia.com/gpu", "nominalQuota": _GPUS}
-    resources = {"coveredResources": ["nvidia.com/gpu"], "flavors": [{"name": "gpus", "resources": [quota]}]}
-    spec: dict[str, Any] = {"namespaceSelector": {}, "resourceGroups": [resources]}
-    spec["preemption"] = {"withinClusterQueue": "LowerPriority"}
-    queue = made("ResourceFlavor", "gpus", spec={}), made("ClusterQueue", "gpus", spec=spec)
-    nodes = clusters.cluster("6x8")
-    async with Api.of(room.plane.kubeconfig) as client, clusters.applied(client, nodes), client.having(*queue):
+    async with Api.of(room.plane.kubeconfig) as client, clusters.applied(client, clusters.cluster("6x8")):
         yield client
     room.check()
 
 
-@pytest_asyncio.fixture
-async def team(api: Api) -> AsyncIterator[str]:
-    """A namespace with a queue that has opted in."""
+@pytest_asyncio.fixture(params=[True, False], ids=["with us", "without us"])
+async def team(api: Api, request: pytest.FixtureRequest) -> AsyncIterator[Team]:
+    """With a queue for all GPUs, where a higher priority preempts."""
     name = await api.namespace(f"team-{uuid.uuid4().hex[:6]}")
-    await api.create(made("LocalQueue", "queue", spec={"clusterQueue": "gpus"}), name)
-    await opt_in(api, name)
-    yield name
-    await api.delete_all("Job", name, propagationPolicy="Background")
-    await remove_namespace(api, name)
-    await api.delete_all("LocalQueue", name)
+    quota = {"name": "nvidia.com/gpu", "nominalQuota": _GPUS}
+    resources = {"coveredResources": ["nvidia.com/gpu"], "flavors": [{"name": name, "resources": [quota]}]}
+    spec: dict[str, Any] = {"namespaceSelector": {}, "resourceGroups": [resources]}
+    spec["preemption"] = {"withinClusterQueue": "LowerPriority"}
+    async with api.having(made("ResourceFlavor", name, spec={}), made("ClusterQueue", name, spec=spec)):
+        await api.create(made("LocalQueue", "queue", spec={"clusterQueue": name}), name)
+        if request.param:
+            await opt_in(api, name)
+        yield Team(name, request.param)
+        await api.delete_all("Job", name, propagationPolicy="Background")
+        for each in await api.pods(name):  # else those of a group stay, since Kueue waits for others in their place
+            await api.patch("Pod", each["metadata"]["name"], {"metadata": {"finalizers": None}}, name)
+        await remove_namespace(api, name)
 
 
 def _queued(found: Json, **labels: str) -> Json:
@@ -53,35 +66,70 @@ def _queued(found: Json, **labels: str) -> Json:
     return found
 
 
-async def test_a_notebook_does_not_evict_a_job_by_a_guess(api: Api, team: str) -> None:
+def _notebook() -> Json:
+    """A pod that gets a class by a guess where nobody else ranks it."""
+    return pod("notebook", container={"image": "jupyter/scipy-notebook:1"})
+
+
+def _added(found: Json) -> Json:
+    """The class, the nodes and the constraints of a pod that has none by its author."""
+    fields = ("priorityClassName", "priority", "affinity", "topologySpreadConstraints")
+    return {field: value for field in fields if (value := found["spec"].get(field))}
+
+
+async def test_a_notebook_does_not_evict_a_job_by_a_guess(api: Api, team: Team) -> None:
     """Of the same priority as without us: it waits until there is room."""
-    await api.create(_queued(job("trainer", 6, 8)), team)
-    before = await api.running(team, 6, app="trainer")
-    await api.create(_queued(pod("notebook", container={"image": "jupyter/scipy-notebook:1"})), team)
+    await api.create(_queued(job("trainer", 6, 8)), team.name)
+    before = await api.running(team.name, 6, app="trainer")
+    await api.create(_queued(_notebook()), team.name)
+
+    async def workload(kind: str) -> Json:
+        found = await api.list("Workload", team.name)
+        return next((each for each in found if each["metadata"]["ownerReferences"][0]["kind"] == kind), {})
 
     async def considered() -> bool:
-        (found,) = [w for w in await api.list("Workload", team) if w["metadata"]["ownerReferences"][0]["kind"] == "Pod"]
+        found = await workload("Pod")
         conditions = {c["type"]: c for c in found.get("status", {}).get("conditions", ())}
-        assert found["spec"].get("priority", 0) == 0
-        return "insufficient" in conditions.get("QuotaReserved", {}).get("message", "")
+        assert found, "no Workload for the notebook"
+        assert "QuotaReserved" in conditions, conditions
+        return True
 
     await wait_until(considered, 120, "Kueue to have looked for room for the notebook")
-    (trainer,) = [w for w in await api.list("Workload", team) if w["metadata"]["ownerReferences"][0]["kind"] == "Job"]
+    notebook = await workload("Pod")
+    assert "insufficient" in str(notebook["status"]["conditions"])
+    assert notebook["spec"].get("priority", 0) == 0
+    trainer = await workload("Job")
     assert not [c for c in trainer["status"]["conditions"] if c["type"] in ("Evicted", "Preempted")]
-    after = await api.running(team, 6, app="trainer")
+    after = await api.running(team.name, 6, app="trainer")
     assert {each["metadata"]["uid"] for each in after} == {each["metadata"]["uid"] for each in before}
-    (notebook,) = await api.pods(team, app="notebook")
-    assert notebook["spec"].get("priorityClassName") is None
-    await api.delete_all("Job", team, propagationPolicy="Background")
-    await api.running(team, 1, app="notebook")
+    await api.delete_all("Job", team.name, propagationPolicy="Background")
+    (found,) = await api.running(team.name, 1, app="notebook")
+    assert not _added(found)
+    assert bool(decision(found)) == team.ours
 
 
-async def test_a_group_of_pods_that_were_made_by_hand_is_admitted(api: Api, team: str) -> None:
-    """Each has labels of its own, for example its index. What we add is equal in all, since Kueue takes 18 kinds at most."""
+async def test_a_group_of_pods_that_were_made_by_hand_is_admitted(api: Api, team: Team) -> None:
+    """Each has labels of its own, for example its index. What we add is equal in all, since Kueue takes 8 kinds at most."""
     for index in range(24):
         labels = {_GROUP: "ray", "ray.io/cluster": "ray", "ray.io/worker-group-replica-index": str(index)}
         one = pod(f"worker-{index}", labels={"app": "ray"}, annotations={"kueue.x-k8s.io/pod-group-total-count": "24"})
-        await api.create(_queued(one, **labels), team)
-    found = await api.running(team, 24, app="ray")
-    assert len({str(each["spec"].get("topologySpreadConstraints")) for each in found}) == 1
-    assert all(decision(each) for each in found)
+        await api.create(_queued(one, **labels), team.name)
+    found = await api.running(team.name, 24, app="ray")
+    assert {bool(decision(each)) for each in found} == {team.ours}
+
+
+async def test_what_the_first_call_wrote_goes_when_kueue_takes_the_pod(api: Api, team: Team) -> None:
+    """In a namespace with a default queue its webhook, which comes after ours, writes the label of the queue."""
+    await api.create(made("LocalQueue", "default", spec={"clusterQueue": team.name}), team.name)
+
+    async def known() -> bool:
+        tried = await api.create(_notebook(), team.name, dryRun="All")
+        return _QUEUE in tried["metadata"]["labels"]
+
+    await wait_until(known, 120, "Kueue to know the default queue")
+    stored = await api.create(_notebook(), team.name)
+    assert [gate["name"] for gate in stored["spec"]["schedulingGates"]] != []
+    (found,) = await api.running(team.name, 1, app="notebook")
+    assert not _added(stored), stored
+    assert not _added(found)
+    assert bool(decision(found)) == team.ours
