@@ -108,14 +108,18 @@ async def test_a_notebook_does_not_evict_a_job_by_a_guess(api: Api, team: Team) 
     assert bool(decision(found)) == team.ours
 
 
-async def test_a_group_of_pods_that_were_made_by_hand_is_admitted(api: Api, team: Team) -> None:
+async def test_a_group_of_replicas_that_were_made_one_by_one_is_admitted(api: Api, team: Team) -> None:
     """Each has labels of its own, for example its index. What we add is equal in all, since Kueue takes 8 kinds at most."""
+    made_by = await api.create(made("ConfigMap", "ray"), team.name)
+    owner = {key: made_by["metadata"][key] for key in ("name", "uid")}
     for index in range(24):
-        labels = {_GROUP: "ray", "ray.io/cluster": "ray", "ray.io/worker-group-replica-index": str(index)}
-        one = pod(f"worker-{index}", labels={"app": "ray"}, annotations={"kueue.x-k8s.io/pod-group-total-count": "24"})
-        await api.create(_queued(one, **labels), team.name)
+        labels = {"app": "ray", "workload-type": "inference", "ray.io/worker-group-replica-index": str(index)}
+        one = pod(f"worker-{index}", labels=labels, annotations={"kueue.x-k8s.io/pod-group-total-count": "24"})
+        one["metadata"]["ownerReferences"] = [{"apiVersion": "v1", "kind": "ConfigMap", "controller": True, **owner}]
+        await api.create(_queued(one, **{_GROUP: "ray"}), team.name)
     found = await api.running(team.name, 24, app="ray")
     assert {bool(decision(each)) for each in found} == {team.ours}
+    assert len({each["metadata"]["annotations"]["kueue.x-k8s.io/role-hash"] for each in found}) == 1
 
 
 async def test_what_the_first_call_wrote_goes_when_kueue_takes_the_pod(api: Api, team: Team) -> None:
