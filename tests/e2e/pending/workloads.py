@@ -189,7 +189,7 @@ WORKLOADS = [
         pod("waits", schedulingGates=[{"name": "kueue.x-k8s.io/admission"}], labels={"kueue.x-k8s.io/queue-name": "team"}), "non-empty scheduling gates", ungated,
     ),
     Case(
-        "a scheduling gate", "schedulingGate", "scheduling gates example.com/wait: no scheduler looks at it until they are gone",
+        "a scheduling gate", "schedulingGate", "scheduling gate example.com/wait: no scheduler looks at it until it is gone",
         one(), waits(schedulingGates=[{"name": "example.com/wait"}]), "blocked due to non-empty scheduling gates", ungated,
     ),
     Case(

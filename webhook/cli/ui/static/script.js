@@ -524,14 +524,13 @@ function renderAsk() {
   const { question, ...values } = given(), asked = known(question), isPod = question === "pod" && values.name;
   once("questions", [question], () => put($("questions"), ...Object.entries(ASKED).map(([name, { text, fields }]) => make("button", { type: "button", "data-focus": `ask ${name}`, "data-question": name, "aria-expanded": String(name === question),
     on: { click: () => choose({ ask: name === question ? "" : address(name, fields?.().given), ...(question === "pod" ? { pod: "", holder: "" } : {}) }) } }, text))));
-  once("form", [choice.ask], () => put($("form"), asked?.fields ? make("form", { class: "fields", on: { input: () => $("answer").classList.add("stale"), submit: event => {
+  once("form", [choice.ask], () => { $("answer").classList.remove("stale"); put($("form"), asked?.fields ? make("form", { class: "fields", on: { input: () => $("answer").classList.add("stale"), submit: event => {
     event.preventDefault();
     $("answer").classList.remove("stale");
     const { pod, ...others } = Object.fromEntries([...new FormData(event.target)].map(([name, value]) => [name, value.trim()]).filter(([, value]) => value));
     choose({ ask: address(question, pod ? podOf(pod) : others) });
-  } } }, ...asked.fields().inputs(values).flat(), make("button", { type: "submit", class: "go" }, "Ask")) : null));
+  } } }, ...asked.fields().inputs(values).flat(), make("button", { type: "submit", class: "go" }, "Ask")) : null); });
   once("answer", [choice.ask, asking, answered, isPod && details, isPod && state.nodes], () => {
-    $("answer").classList.remove("stale");
     if (!asked || (!asking && !answered && !isPod)) return put($("answer"));
     if (asking) return put($("answer"), make("p", { class: "note" }, "Asking …"));
     if (isPod) return put($("answer"), make("div", { class: "answer", "data-answer": question }, about()));
