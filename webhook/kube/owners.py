@@ -53,10 +53,8 @@ def _by_references(obj: Object, find: Find) -> Iterator[Controller]:
             return
         kind, name = str(reference.get("kind") or ""), str(reference.get("name") or "")
         found = find(kind, name)
-        if found is not None and found["metadata"].get("uid") not in (
-            None,
-            reference.get("uid"),
-        ):  # files may have none
+        uid = None if found is None else found["metadata"].get("uid")  # files may have none
+        if uid not in (None, reference.get("uid")):
             found = None
         yield Controller(kind, name, found)
         if found is None:

@@ -224,18 +224,18 @@ class Edge:
         """The answer, or what it is after a little while if it comes too early. `done`: see `_turn`."""
         try:
             return answer()
-        except Early as error:
-            early = error
+        except Early as early:  # not kept: it holds this frame, and so the whole review
+            tenant, known, later = early.tenant, early.known, early.answer
         finally:
             done()
-        if len(body) <= bounds.SMALL_REVIEW and self._early[early.tenant] < MAX_EARLY:
-            self._early[early.tenant] += 1
+        if len(body) <= bounds.SMALL_REVIEW and self._early[tenant] < MAX_EARLY:
+            self._early[tenant] += 1
             try:
-                await _until(early.known, EARLY_SECONDS)
+                await _until(known, EARLY_SECONDS)
             finally:
-                self._early[early.tenant] -= 1
+                self._early[tenant] -= 1
                 self._early += Counter()  # keeps those that wait
-        return await self._answered(early.answer, request, line, body, await self._turn(request, line, body))
+        return await self._answered(later, request, line, body, await self._turn(request, line, body))
 
     def _check_large(self, path: str) -> None:
         """Raises _Refused if another large body came on this path less than LARGE_SECONDS ago."""
