@@ -2,6 +2,7 @@
 
 import asyncio
 from collections import Counter
+from functools import partial
 
 import pytest
 
@@ -34,25 +35,34 @@ async def test_numbers_are_what_the_scheduler_allocated(control_plane: ControlPl
     slices += [load.counters_of(name, gpus) for name, gpus in NAMES.items()] if ASK == "partitions" else []
     jobs = [load.workload(gpus, "Job", pods, gpus, ASK, "100m") for gpus, pods in ((1, 3), (2, 3))]
     jobs += [load.workload(9, "Job", 1, 1, "extended", "100m")] if SERVES_EXTENDED_RESOURCES else []
-    pods = sum(each["spec"]["parallelism"] for each in jobs)
     nodes = [node(name, 0, cpu="192", memory="2Ti") for name in NAMES]
     async with applied(api, nodes), api.having(*slices, *load.classes(ASK)):
         await asyncio.gather(*[api.create(load.template(gpus, ASK), namespace) for gpus in (1, 2)])
         said = await asyncio.to_thread(_tried, control_plane, jobs, namespace)
+        told = sum([each.bound.total() for each in said.tried])
+        pods = 0
         for each in jobs:
             await api.create(each, namespace)
+            pods += each["spec"]["parallelism"]
+            # One after the other: how many are bound depends on which claims the scheduler sees first.
+            await wait_until(partial(_tried_all, api, namespace, pods), 120, f"the scheduler to try {pods} pods")
 
         async def settled() -> list[Json] | None:
-            found = await api.pods(namespace)
-            done = [each for each in found if each["spec"].get("nodeName") or each["status"].get("conditions")]
-            # Pods whose claims are not made yet have a condition too, and are tried again.
-            return found if len(done) == pods and len(_bound(done)) >= told else None
+            found = await _tried_all(api, namespace, pods)
+            return found if found and len(_bound(found)) >= told else None
 
-        told = sum([each.bound.total() for each in said.tried])
-        found = await wait_until(settled, 120, "the scheduler to try all pods, and to bind as many as was told")
+        found = await wait_until(settled, 120, f"the scheduler to bind {told} of {pods} pods")
         assert told == len(_bound(found))
         snapshot = await asyncio.to_thread(read_cluster, control_plane.kubeconfig, None, KINDS)
         await _agree(snapshot, await api.list("ResourceClaim", namespace))
+
+
+async def _tried_all(api: Api, namespace: str, number: int) -> list[Json] | None:
+    """The pods, once there are so many and each was bound, or fits no node. One whose claim is not made yet is tried again."""
+    found = await api.pods(namespace)
+    messages = [each["spec"].get("nodeName") or str(each["status"].get("conditions")) for each in found]
+    done = [text for text in messages if text in NAMES or "nodes are available" in text]
+    return found if len(done) == number else None
 
 
 def _bound(pods: list[Json]) -> list[Json]:
