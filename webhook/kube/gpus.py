@@ -4,16 +4,11 @@ from collections.abc import Callable, Iterable
 from typing import Literal, NamedTuple
 
 from webhook.text import matches
+from webhook.vendors.catalogue import labels
 
 GpuKind = Literal["whole", "slice", "share"]
-MODEL_LABELS = (
-    "nvidia.com/gpu.product",
-    "amd.com/gpu.product-name",
-    "gpu.intel.com/product",
-    "cloud.google.com/gke-accelerator",
-    "karpenter.k8s.aws/instance-gpu-name",
-)
-"""Node labels with the name of the GPU model, from GPU Feature Discovery and its counterparts of other vendors and clouds."""
+MODEL_LABELS = labels("model")
+"""Node labels with the name of the GPU model."""
 _MAX_CACHED = 4096
 """Maximum number of resource names in the cache. Tenants write these names."""
 _MAX_LENGTH = 317

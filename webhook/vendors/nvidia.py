@@ -3,6 +3,7 @@
 from typing import Final
 
 from webhook.vendors.model import (
+    Annotation,
     Condition,
     DeviceClass,
     DeviceMount,
@@ -28,6 +29,7 @@ NVIDIA: Final = Vendor(
             Resource(_GPU, counted=True),
             Resource("nvidia.com/gpu.shared", "share", counted=True),
             Resource("nvidia.com/mig-*", "slice", counted=True),
+            Resource("nvidia.com/gpu-*", "none"),
             Taint(_GPU, always=True),
             Taint("nvidia.com/mig*"),
         ),
@@ -84,9 +86,14 @@ NVIDIA: Final = Vendor(
             Variable("NVIDIA_GDS", "besideGpu"),
             Variable("NVIDIA_MOFED", "besideGpu"),
             Variable("NVIDIA_GDRCOPY", "besideGpu"),
-            Variable("CUDA_VISIBLE_DEVICES", "nothing"),
+            Variable("CUDA_VISIBLE_DEVICES", "own"),
             DeviceMount("nvidia-container-devices"),
             RuntimeClass("nvidia*"),
+        ),
+        "https://gvisor.dev/docs/user_guide/gpu/": (Annotation("dev.gvisor.internal.nvproxy", "besideGpu"),),
+        "https://github.com/NVIDIA/sandbox-device-plugin": (
+            Resource("nvidia.com/pgpu", "none"),
+            Resource("nvidia.com/vgpu", "none"),
         ),
         "https://github.com/NVIDIA/gpu-operator/blob/main/deployments/gpu-operator/values.yaml": (
             Namespace("gpu-operator"),
