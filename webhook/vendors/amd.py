@@ -4,8 +4,10 @@ from typing import Final
 
 from webhook.vendors.model import (
     DeviceClass,
+    Divided,
     Label,
     Namespace,
+    Profile,
     Resource,
     RuntimeClass,
     Taint,
@@ -14,6 +16,7 @@ from webhook.vendors.model import (
 )
 
 _GPU: Final = "amd.com/gpu"
+_PARTITION: Final = "amd.com/gpu.compute-memory-partition"
 
 AMD: Final = Vendor(
     name="AMD",
@@ -25,6 +28,10 @@ AMD: Final = Vendor(
         "https://github.com/ROCm/k8s-device-plugin/blob/master/internal/pkg/types/constants.go": (
             Label("amd.com/gpu.product-name", "model"),
             Label("amd.com/gpu.*", "hardware"),
+            *[Divided(_GPU, "slice", _PARTITION, f"{mode}_*", alone=False) for mode in ("cpx", "qpx", "dpx")],
+            Profile("cpx_*", 8),
+            Profile("qpx_*", 4),
+            Profile("dpx_*", 2),
         ),
         "https://github.com/ROCm/container-toolkit": (
             Variable("AMD_VISIBLE_DEVICES"),

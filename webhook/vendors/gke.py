@@ -2,7 +2,9 @@
 
 from typing import Final
 
-from webhook.vendors.model import Annotation, Gate, HostPath, Label, Taint, Vendor
+from webhook.vendors.model import Annotation, Divided, Gate, HostPath, Label, Taint, Vendor
+
+_CLIENTS: Final = "cloud.google.com/gke-max-shared-clients-per-gpu"
 
 GKE: Final = Vendor(
     name="Google Kubernetes Engine",
@@ -10,8 +12,18 @@ GKE: Final = Vendor(
         "https://docs.cloud.google.com/kubernetes-engine/docs/how-to/gpus": (
             Label("cloud.google.com/gke-accelerator", "model"),
             Label("cloud.google.com/gke-nodepool", "pool"),
+            Label("cloud.google.com/gke-gpu", "present"),
+            Label("cloud.google.com/gke-gpu-driver-version", "mode"),
             Label("cloud.google.com/gke-spot", "spot"),
             Taint("cloud.google.com/impending-node-termination", says="leaving"),
+        ),
+        "https://docs.cloud.google.com/kubernetes-engine/docs/concepts/timesharing-gpus": (
+            Divided("nvidia.com/gpu", "slice", "cloud.google.com/gke-gpu-partition-size"),
+            Divided("nvidia.com/gpu", "share", "cloud.google.com/gke-gpu-sharing-strategy", into=_CLIENTS),
+            Divided("nvidia.com/gpu", "share", _CLIENTS, into=_CLIENTS),
+            Label("cloud.google.com/gke-gpu-sharing-strategy", "mode"),
+            Label("cloud.google.com/gke-gpu-partition-size", "mode"),
+            Label(_CLIENTS, "mode"),
         ),
         "https://github.com/GoogleCloudPlatform/container-engine-accelerators/tree/master/nri_device_injector": (
             Annotation("devices.gke.io*", "besideGpu"),

@@ -36,6 +36,8 @@ class Resource:
     """The domain of the vendor of these GPUs, if it is not that of the name."""
     counted: bool = False
     """The shipped policy counts it as a GPU."""
+    alone: bool = False
+    """A program uses only one of it: a second one in a container is of no use to it."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -56,18 +58,26 @@ class Label:
 
 @dataclass(frozen=True, slots=True)
 class Divided:
-    """A label of a node that says that one of `resource` there is no whole GPU.
-
-    `value`: what the label has, with one `*` for anything. `into`: the label with the number of ones in a GPU. `only_above_one`:
-    `key` is that label itself, and 1 says that GPUs are whole.
-    """
+    """A label of a node that says that one of `resource` there is no whole GPU, by its `value` (a pattern of `fnmatch`)."""
 
     resource: str
     one: Literal["slice", "share"]
     key: str
     value: str = "*"
     into: str = ""
-    only_above_one: bool = False
+    """The label with the number of ones in a GPU. If that is `key` itself, 1 says that GPUs are whole."""
+    refused: bool = False
+    """The device plugin refuses a pod that asks for two."""
+    alone: bool = True
+    """A program uses only one of it: a second one in a container is of no use to it."""
+
+
+@dataclass(frozen=True, slots=True)
+class Profile:
+    """How many slices of this size a GPU has, if all are alike. `size`: what a label says of it (a pattern of `fnmatch`)."""
+
+    size: str
+    per_gpu: int
 
 
 @dataclass(frozen=True, slots=True)
@@ -190,6 +200,7 @@ Fact = (
     | DeviceClass
     | Label
     | Divided
+    | Profile
     | Unhealthy
     | Condition
     | Taint

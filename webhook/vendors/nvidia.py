@@ -11,6 +11,7 @@ from webhook.vendors.model import (
     Label,
     Metric,
     Namespace,
+    Profile,
     Resource,
     RuntimeClass,
     Taint,
@@ -21,14 +22,16 @@ from webhook.vendors.model import (
 
 _GPU: Final = "nvidia.com/gpu"
 _PRODUCT: Final = "nvidia.com/gpu.product"
+_STRATEGY: Final = "nvidia.com/gpu.sharing-strategy"
+_REPLICAS: Final = "nvidia.com/gpu.replicas"
 
 NVIDIA: Final = Vendor(
     name="NVIDIA",
     facts={
         "https://github.com/NVIDIA/k8s-device-plugin/blob/main/README.md": (
             Resource(_GPU, counted=True),
-            Resource("nvidia.com/gpu.shared", "share", counted=True),
-            Resource("nvidia.com/mig-*", "slice", counted=True),
+            Resource("nvidia.com/gpu.shared", "share", counted=True, alone=True),
+            Resource("nvidia.com/mig-*", "slice", counted=True, alone=True),
             Resource("nvidia.com/gpu-*", "none"),
             Taint(_GPU, always=True),
             Taint("nvidia.com/mig*"),
@@ -43,16 +46,24 @@ NVIDIA: Final = Vendor(
             Label("nvidia.com/cuda.runtime-version.*", "cuda"),
             Label("nvidia.com/gpu.family", "hardware"),
             Label("nvidia.com/gpu.*", "hardware"),
-            Label("nvidia.com/gpu.replicas", "mode"),
-            Label("nvidia.com/gpu.sharing-strategy", "mode"),
+            Label(_REPLICAS, "mode"),
+            Label(_STRATEGY, "mode"),
             Label("nvidia.com/mig.config", "mode"),
             Label("nvidia.com/mig.strategy", "mode"),
             Label("nvidia.com/mig.capable", "mode"),
-            Divided(_GPU, "share", "nvidia.com/gpu.replicas", only_above_one=True),
-            Divided(_GPU, "share", "nvidia.com/gpu.sharing-strategy", "time-slicing", "nvidia.com/gpu.replicas"),
-            Divided(_GPU, "share", "nvidia.com/gpu.sharing-strategy", "mps", "nvidia.com/gpu.replicas"),
-            Divided(_GPU, "share", _PRODUCT, "*-SHARED", "nvidia.com/gpu.replicas"),
             Divided(_GPU, "slice", _PRODUCT, "*-MIG-*"),
+            Divided(_GPU, "share", _STRATEGY, "time-slicing", _REPLICAS),
+            Divided(_GPU, "share", _STRATEGY, "mps", _REPLICAS, refused=True),
+            Divided(_GPU, "share", _PRODUCT, "*-SHARED", _REPLICAS),
+            Divided(_GPU, "share", _REPLICAS, into=_REPLICAS),
+        ),
+        "https://docs.nvidia.com/datacenter/tesla/mig-user-guide/supported-mig-profiles.html": (
+            *[Profile(f"*1g.{memory}gb*", 4) for memory in (6, 20, 24, 35, 45)],
+            Profile("*2g.12gb*", 2),
+            Profile("*2g.48gb*", 2),
+            Profile("*1g.*", 7),
+            Profile("*2g.*", 3),
+            Profile("*3g.*", 2),
         ),
         "https://github.com/NVIDIA/k8s-operator-libs/blob/main/pkg/upgrade/consts.go": (
             Unhealthy(
