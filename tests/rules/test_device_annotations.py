@@ -49,7 +49,7 @@ _KEYS = (
 )
 _WANTED = "wanted no such annotation: it can hand out devices past the GPU limit. Remove it,"
 _END = f"{_WANTED} and ask for GPUs in the limits of a container; harmless ones can be listed in deviceAnnotations.harmless."
-_NEEDED = f"{_WANTED} unless the pod needs it: for GPUDirect on GKE, or to use its GPUs in gVisor."
+_NEEDED = f"{_WANTED} unless the pod needs it: for fast networking of its GPUs, or to use them in a sandbox."
 REFUSED: dict[str, tuple[Case, list[str]]] = {
     "each of those that inject devices": (
         case(pod(annotations={"team": "ml"} | dict.fromkeys(_KEYS, "nvidia.com/gpu=all"))),

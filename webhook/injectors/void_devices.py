@@ -23,6 +23,7 @@ from typing import ClassVar, Self
 
 from pydantic import Field
 
+from webhook.framework.device_variables import NVIDIA, VOID
 from webhook.framework.interface import Context, Edit, Gpus, Injector, Outcome, ProfileView
 from webhook.kube import cel
 from webhook.kube.other_gpus import FRACTIONS, fraction_container, has_other_gpu
@@ -37,8 +38,8 @@ class VoidDevices(Injector):
         "none": "no container without a GPU had to be changed",
     }
 
-    variable: str = Field(default="NVIDIA_VISIBLE_DEVICES", pattern=r"^[A-Za-z_][A-Za-z0-9_]*$")
-    value: str = "void"
+    variable: str = Field(default=NVIDIA, pattern=r"^[A-Za-z_][A-Za-z0-9_]*$")
+    value: str = VOID
     all_pods: bool = Field(default=False, alias="everyPod")
     """true: pods without any GPU too. This needs the component manifests/components/every-pod: without it the API server does not
     send us these pods."""

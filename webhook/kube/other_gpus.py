@@ -7,36 +7,32 @@ part of a GPU. DRA claims are not covered here: only the ResourceSlices tell whi
 from collections.abc import Mapping
 from typing import Any, Final
 
+from webhook.kube.gpus import vendor
 from webhook.kube.pod import Pod, annotations_of, container_specs, is_zero, requests_of
 from webhook.text import matches
+from webhook.vendors.catalogue import every, resources
+from webhook.vendors.model import DeviceClass, Part, Scheduler, SharedBy
 
-_NVIDIA: Final = "nvidia.com"
 DEVICE_CLASS: Final = "deviceclass.resource.kubernetes.io/"
 """With the name of a DeviceClass after it: a resource that DRA serves (KEP-5004). To the API server it is a native resource,
 which may be requested without a limit, and the scheduler counts the request."""
-CLASS_VENDORS: Final = {"gpu.nvidia.com": _NVIDIA, "gpu.amd.com": "amd.com", "gpu.intel.com": "gpu.intel.com"}
+CLASS_VENDORS: Final = {each.name: each.vendor for each in every(DeviceClass)}
 """The device classes for whole GPUs that the drivers bring, which have the names of the drivers, and the vendor of each."""
-RESOURCES: Final = {
-    "nvidia.com/gpumem*": _NVIDIA,  # HAMi
-    "nvidia.com/gpucores": _NVIDIA,
-    "volcano.sh/vgpu-*": _NVIDIA,
-    "volcano.sh/gpu-*": _NVIDIA,
-    "aliyun.com/gpu-*": _NVIDIA,
-    "tencent.com/vcuda-*": _NVIDIA,
-} | {f"{DEVICE_CLASS}{name}": vendor for name, vendor in CLASS_VENDORS.items()}
+RESOURCES: Final = {each.name: each.vendor or vendor(each.name) for each in resources("part")} | {
+    f"{DEVICE_CLASS}{name}": of for name, of in CLASS_VENDORS.items()
+}
 """Resource names, exact or with a trailing `*`, and the vendor of the GPU."""
 _PREFIXES: Final = tuple([pattern.removesuffix("*") for pattern in RESOURCES])
 GPU_CLASSES: Final = tuple([name for name in RESOURCES if name.startswith(DEVICE_CLASS)])
 """Device classes that are known to be for whole GPUs."""
-FRACTIONS: Final = frozenset(("gpu-fraction", "gpu-memory", "gpu-fraction-num-devices"))
-"""Annotations by which the schedulers of KAI and Run:ai assign parts of NVIDIA GPUs."""
-
-KAI: Final = ("kai-scheduler", "runai-scheduler")
+_PARTS: Final = {part.key: part.vendor for part in every(Part)}
+FRACTIONS: Final = frozenset(_PARTS)
+"""Annotations by which the schedulers of KAI and Run:ai assign parts of GPUs."""
+KAI: Final = tuple([scheduler.name for scheduler in every(Scheduler) if scheduler.parts])
 """The names of these schedulers."""
-PART_CONFIGMAP: Final = "runai/shared-gpu-configmap"
-"""The annotation with the beginning of the name of the ConfigMap in which they write which GPU the container gets. Source:
-pkg/binder/common/gpusharingconfigmap."""
-FRACTION_CONTAINER: Final = "gpu-fraction-container-name"
+PART_CONFIGMAP, FRACTION_CONTAINER = next((each.config_map, each.container) for each in every(SharedBy))
+"""Annotations with the beginning of the name of the ConfigMap in which they write which GPU the container gets, and with the
+container's name."""
 
 
 def is_gpu_driver(driver: str) -> bool:
@@ -62,7 +58,7 @@ def part_container(pod: Pod) -> str | None:
 
 def other_gpus(pod: Pod) -> frozenset[str]:
     """The vendors of the GPUs that a pod requests in one of these ways, as domains: "nvidia.com"."""
-    vendors = set() if FRACTIONS.isdisjoint(annotations_of(pod)) else {_NVIDIA}
+    vendors = {_PARTS[key] for key in FRACTIONS.intersection(annotations_of(pod))}
     for container in container_specs(pod):
         vendors |= _vendors(container)
     return frozenset(vendors)

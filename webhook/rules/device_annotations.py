@@ -26,9 +26,10 @@ from webhook.framework.interface import Check, Context, Finding, Gpus, Rule
 from webhook.kube import cel
 from webhook.kube.asked import AskedPod
 from webhook.text import Patterns, bare, matches_any, quoted
+from webhook.vendors.catalogue import annotations
 
 _FIX = "Remove it, and ask for GPUs in the limits of a container; harmless ones can be listed in deviceAnnotations.harmless"
-_NEEDED = "Remove it, unless the pod needs it: for GPUDirect on GKE, or to use its GPUs in gVisor"
+_NEEDED = "Remove it, unless the pod needs it: for fast networking of its GPUs, or to use them in a sandbox"
 _MAX_KEY = 512
 """Characters of a key that are looked at. In a stored pod it has 317 at most; in a template of a custom resource any number."""
 
@@ -43,6 +44,7 @@ class DeviceAnnotations(Rule):
         *("org.systemd.property.*", "org.criu.*", "io.containers.*", "dev.gvisor.flag.*", "dev.gvisor.internal.*"),
         "dev.gvisor.spec.rootfs.*",  # a file of the node as the root file system
         *("io.microsoft.*", "com.github.containers.virtcontainers.*"),
+        *annotations("devices"),
     )
     """Other annotations that container runtimes read (name patterns)."""
     harmless: tuple[str, ...] = (
@@ -53,13 +55,14 @@ class DeviceAnnotations(Rule):
         *("irq-load-balancing.crio.io*", "shm-size.crio.io*", "umask.crio.io*", "userns-mode.crio.io*"),
         *("io.kubernetes.cri-o.shmsize", "io.kubernetes.cri-o.umask", "io.kubernetes.cri-o.userns-mode"),
         *("io.kubernetes.cri.rdt-class", "io.kubernetes.cri.blockio-class", "run.oci.keep_original_groups"),
+        *annotations("nothing"),
     )
     """Annotations of these domains and keys that give no device (name patterns)."""
-    beside_gpu: tuple[str, ...] = ("devices.gke.io*", "dev.gvisor.internal.nvproxy")
-    """Annotations for GKE's fast networking and for GPUs in gVisor (name patterns): refused in a pod without a GPU, warned about
+    beside_gpu: tuple[str, ...] = annotations("besideGpu")
+    """Annotations for fast networking and for GPUs in a sandbox (name patterns): refused in a pod without a GPU, warned about
     in a pod with one."""
 
-    from_schedulers: tuple[str, ...] = ("scheduling.koordinator.sh/device-allocated",)
+    from_schedulers: tuple[str, ...] = annotations("devices", by_scheduler=True)
     """Annotations by which a scheduler tells the container runtime which devices a pod gets (name patterns): refused in a new
     pod."""
 

@@ -1,0 +1,21 @@
+"""KAI and Run:ai, whose schedulers give out parts of NVIDIA's GPUs."""
+
+from typing import Final
+
+from webhook.vendors.model import Part, Scheduler, SharedBy, Vendor
+
+KAI: Final = Vendor(
+    name="KAI and Run:ai",
+    facts={
+        "https://github.com/kai-scheduler/KAI-Scheduler/blob/main/docs/gpu-sharing/README.md": (
+            Part("gpu-fraction", "nvidia.com"),
+            Part("gpu-memory", "nvidia.com"),
+            Part("gpu-fraction-num-devices", "nvidia.com"),
+            Scheduler("kai-scheduler", parts=True),
+            Scheduler("runai-scheduler", parts=True),
+        ),
+        "https://github.com/kai-scheduler/KAI-Scheduler/tree/main/pkg/binder/common/gpusharingconfigmap": (
+            SharedBy("runai/shared-gpu-configmap", "gpu-fraction-container-name"),
+        ),
+    },
+)
