@@ -24,6 +24,8 @@ class Check(NamedTuple):
     wanted: str
     """The text of the message after "wanted"."""
     only_warn: bool = False
+    only_new: bool = False
+    """It is about annotations of a new pod alone. `bad` says so too."""
 
 
 def literal(value: str | int | Iterable[str | int]) -> str:

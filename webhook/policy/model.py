@@ -52,6 +52,7 @@ from webhook.rules.gpu_zero import GpuZero
 from webhook.rules.host_devices import HostDevices
 from webhook.rules.host_namespaces import HostNamespaces
 from webhook.rules.node_name import NodeName
+from webhook.rules.node_wide_resources import NodeWideResources
 from webhook.rules.pdb_missing import PdbMissing
 from webhook.rules.priority_class import PriorityClassAllowed
 from webhook.rules.privileged import Privileged
@@ -107,6 +108,7 @@ class Rules(Settings):
     """--- Pods that take more than they ask for"""
     device_env_from: DeviceEnvFrom = DeviceEnvFrom()
     device_mounts: DeviceMounts = DeviceMounts()
+    node_wide_resources: NodeWideResources = NodeWideResources()
     device_annotations: DeviceAnnotations = DeviceAnnotations()
     host_devices: HostDevices = HostDevices()
     host_namespaces: HostNamespaces = HostNamespaces()
