@@ -1,4 +1,7 @@
-"""What may be added to a pod that exists while no replica answers: the shipped hooks call a server that is gone."""
+"""What may be added to a pod that exists while no replica answers: the shipped hooks call a server that is gone.
+
+Covers export.guards.
+"""
 
 import json
 from collections.abc import Iterator

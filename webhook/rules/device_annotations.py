@@ -74,7 +74,8 @@ class DeviceAnnotations(Rule):
     pod."""
     of_containers: tuple[str, ...] = tuple([part.prefix for part in every(ContainerPart)])
     """How such annotations of single containers begin (`annotationPrefix` of a GpuFractioningConfig): the name of the container
-    and a word follow. Those that ask for a part of a GPU are allowed: gpu-memory.request, gpu-memory.limit, gpu-compute.mode."""
+    and a word follow. What the author of a pod may write is allowed: gpu-memory.request, gpu-memory.limit, gpu-compute.mode,
+    gpu-compute.request."""
 
     def check(self, pod: AskedPod, context: Context) -> Iterable[Finding]:
         new = context.operation == "CREATE"

@@ -22,7 +22,7 @@ KAI: Final = Vendor(
                 "nvidia.com/container.",
                 "nvidia.com",
                 asks=("gpu-memory.request", "gpu-memory.limit"),
-                harmless=("gpu-compute.mode",),
+                harmless=("gpu-compute.mode", "gpu-compute.request"),
             ),
         ),
     },
