@@ -28,7 +28,7 @@ _PREFIX = f'{cel.ANNOTATIONS}[?"{PART_CONFIGMAP}"].orValue("")'
 _NAMED = f"e.name == {cel.literal(NVIDIA)}"
 PART = cel.all_of(
     [
-        *(cel.PART_BY_KAI, f"c.name == {cel.FRACTION_NAME}", _NAMED, f'{_PREFIX} != ""'),
+        *(cel.PART_BY_KAI, cel.GETS_FRACTION, _NAMED, f'{_PREFIX} != ""'),
         f'e.?valueFrom.?configMapKeyRef.?name.orValue("").startsWith({_PREFIX} + "-")',
     ]
 )

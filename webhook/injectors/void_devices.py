@@ -26,7 +26,7 @@ from pydantic import Field
 from webhook.framework.device_variables import NVIDIA, VOID
 from webhook.framework.interface import Context, Edit, Gpus, Injector, Outcome, ProfileView
 from webhook.kube import cel
-from webhook.kube.other_gpus import FRACTIONS, fraction_container, has_other_gpu
+from webhook.kube.other_gpus import asks_for_part, fraction_container, has_other_gpu
 from webhook.kube.record import outcome_of, record_of
 
 
@@ -58,7 +58,7 @@ class VoidDevices(Injector):
 
     def inject(self, edit: Edit, context: Context) -> Outcome:
         pod, part, count = context.pod, None, 0
-        if pod.spec.get("schedulerName") in (self.schedulers or ()) and not FRACTIONS.isdisjoint(pod.annotations):
+        if pod.spec.get("schedulerName") in (self.schedulers or ()) and asks_for_part(pod.annotations):
             part = fraction_container(pod.json)
         ours = outcome_of(record_of(pod.json), "voidDevices")[:1] == ["added"]
         entry = {"name": self.variable, "value": self.value}
@@ -78,7 +78,7 @@ class VoidDevices(Injector):
 
     def exported(self, gpus: Gpus) -> Iterable[str]:
         scheduler = f'object.spec.?schedulerName.orValue("") in {cel.literal(self.schedulers or ())}'
-        part = cel.all_of([cel.FRACTION, scheduler, f"c.name == {cel.FRACTION_NAME}"])
+        part = cel.all_of([scheduler, cel.FRACTION, cel.GETS_FRACTION])
         for kind in cel.LISTS:
             exists = f"{cel.field('c', 'env')}.exists(e, e.name == {cel.literal(self.variable)})"
             path = f'"/spec/{kind}/" + string(i) + "/env"'

@@ -5,13 +5,13 @@ part of a GPU. DRA claims are not covered here: only the ResourceSlices tell whi
 """
 
 from collections.abc import Mapping
-from typing import Any, Final
+from typing import Any, Final, NamedTuple
 
 from webhook.kube.gpus import vendor
 from webhook.kube.pod import Pod, annotations_of, container_specs, is_zero, requests_of
 from webhook.text import matches
 from webhook.vendors.catalogue import every, resources
-from webhook.vendors.model import DeviceClass, Part, Scheduler, SharedBy
+from webhook.vendors.model import ContainerPart, DeviceClass, Part, Scheduler, SharedBy
 
 DEVICE_CLASS: Final = "deviceclass.resource.kubernetes.io/"
 """With the name of a DeviceClass after it: a resource that DRA serves (KEP-5004). To the API server it is a native resource,
@@ -28,6 +28,9 @@ GPU_CLASSES: Final = tuple([name for name in RESOURCES if name.startswith(DEVICE
 _PARTS: Final = {part.key: part.vendor for part in every(Part)}
 FRACTIONS: Final = frozenset(_PARTS)
 """Annotations by which the schedulers of KAI and Run:ai assign parts of GPUs."""
+CONTAINER_PARTS: Final = every(ContainerPart)
+"""And those of single containers."""
+_OF_CONTAINERS: Final = tuple([part.prefix for part in CONTAINER_PARTS])
 KAI: Final = tuple([scheduler.name for scheduler in every(Scheduler) if scheduler.parts])
 """The names of these schedulers."""
 PART_CONFIGMAP, FRACTION_CONTAINER = next((each.config_map, each.container) for each in every(SharedBy))
@@ -40,25 +43,62 @@ def is_gpu_driver(driver: str) -> bool:
     return "gpu" in driver
 
 
+class PartKey(NamedTuple):
+    """An annotation about the part of a GPU that one container gets: what its key says."""
+
+    part: ContainerPart
+    container: str
+    word: str
+
+
+def part_key(key: str) -> PartKey | None:
+    """None for the key of any other annotation, and for one that its author must not write."""
+    if key.startswith(_OF_CONTAINERS):
+        for part in CONTAINER_PARTS:
+            rest = key.removeprefix(part.prefix) if key.startswith(part.prefix) else ""
+            for word in (*part.asks, *part.harmless):
+                if rest.endswith(f".{word}"):
+                    return PartKey(part, rest.removesuffix(f".{word}"), word)
+    return None
+
+
+def part_keys(annotations: Mapping[str, str]) -> dict[str, PartKey]:
+    """What the annotations about parts of single containers say, by their keys."""
+    return {key: found for key in annotations if (found := part_key(key))}
+
+
+def asks_for_part(annotations: Mapping[str, str]) -> bool:
+    """Whether one of the annotations of a pod asks for a part of a GPU."""
+    if not FRACTIONS.isdisjoint(annotations):
+        return True
+    return any([found.word in found.part.asks for found in part_keys(annotations).values()])
+
+
 def fraction_container(pod: Pod) -> str:
-    """The name of the only container that gets the part of a GPU: the first, or the one that an annotation names.
+    """The name of the only container that gets the part of a GPU: the first, or the one that annotations name. "" if they name
+    several: that is refused.
 
     Source: kai-scheduler/KAI-Scheduler pkg/common/resources (GetFractionContainerRef).
     """
+    notes = annotations_of(pod)
+    if named := {found.container for found in part_keys(notes).values()}:
+        return named.pop() if len(named) == 1 else ""
     names = [str(container.get("name")) for container in pod["spec"].get("containers") or ()]
-    return annotations_of(pod).get(FRACTION_CONTAINER, next(iter(names), ""))
+    return notes.get(FRACTION_CONTAINER, next(iter(names), ""))
 
 
 def part_container(pod: Pod) -> str | None:
     """The name of the container for which KAI or Run:ai has a part of a GPU; None if the pod asks for none, or another scheduler
     would have to read that, or none looks at the pod, since it names its node. On a cluster without KAI it never runs."""
     by_kai = pod["spec"].get("schedulerName") in KAI and not pod["spec"].get("nodeName")
-    return fraction_container(pod) if by_kai and not FRACTIONS.isdisjoint(annotations_of(pod)) else None
+    return fraction_container(pod) if by_kai and asks_for_part(annotations_of(pod)) else None
 
 
 def other_gpus(pod: Pod) -> frozenset[str]:
     """The vendors of the GPUs that a pod requests in one of these ways, as domains: "nvidia.com"."""
-    vendors = {_PARTS[key] for key in FRACTIONS.intersection(annotations_of(pod))}
+    notes = annotations_of(pod)
+    vendors = {_PARTS[key] for key in FRACTIONS.intersection(notes)}
+    vendors |= {found.part.vendor for found in part_keys(notes).values() if found.word in found.part.asks}
     for container in container_specs(pod):
         vendors |= _vendors(container)
     return frozenset(vendors)

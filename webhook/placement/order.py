@@ -22,7 +22,7 @@ from webhook.nodes.demands import View
 from webhook.nodes.nodes import Nodes
 from webhook.placement.constraints import Constraints, Mask, compiled
 from webhook.placement.devices import LEFT_ALONE
-from webhook.placement.feasible import Feasible, Switches, counted, free_amounts
+from webhook.placement.feasible import EVER, Feasible, Switches, counted, free_amounts
 from webhook.placement.gangs import Part, Together, gang_domains, part_of, room_for
 from webhook.placement.pack import whole_nodes
 from webhook.placement.peer_rules import Peers, Tier, peer_rule_tiers
@@ -274,6 +274,16 @@ class Ranker:
             known = version, () if search is None else tuple(search.obstacles())
             self._obstacles.put((key, demand), known, namespace)
         return known[1]
+
+    def labels(self, pod: AskedPod, demand: Demand, keys: tuple[str, ...]) -> frozenset[tuple[str, ...]]:
+        """The values of labels on nodes that could take the pod if they were up and empty: see `interface.Places`."""
+        spec_json, _ = shape_key(_required(pod.spec))
+        constraints, nodes = _constraints(spec_json), self._state.nodes
+        if constraints is None:
+            return frozenset()
+        served = self._state.device_demands.extended(demand)
+        able = Feasible(constraints, demand, EVER, claimed=served).ever(nodes)
+        return frozenset(nodes.labels.sets(keys, able.nonzero()[0]))
 
     # --- filter and score ---------------------------------------------------------------------------------------------
 

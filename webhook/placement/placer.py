@@ -143,6 +143,13 @@ class Placer:
         demand = _comparable_demand(pod, cluster)
         return () if demand is None else self._ranker(settings, pod.gpus).obstacles(pod, demand)
 
+    def labels(
+        self, pod: AskedPod, cluster: Cluster, settings: PlacementSettings, keys: tuple[str, ...]
+    ) -> frozenset[tuple[str, ...]]:
+        """The values of these labels on nodes that could take `pod` if they were up and empty: see `interface.Places`."""
+        demand = _comparable_demand(pod, cluster)
+        return frozenset() if demand is None else self._ranker(settings, pod.gpus).labels(pod, demand, keys)
+
     def _ranker(self, settings: PlacementSettings, gpus: Gpus) -> Ranker:
         """The ranker for these settings. Profiles with equal settings share it."""
         key = settings.ranking, gpus.names

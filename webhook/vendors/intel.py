@@ -10,6 +10,8 @@ INTEL: Final = Vendor(
         "https://intel.github.io/intel-device-plugins-for-kubernetes/cmd/gpu_plugin/README.html": (
             Resource("gpu.intel.com/i915", counted=True),
             Resource("gpu.intel.com/xe", counted=True),
+            Resource("gpu.intel.com/i915_monitoring", "all", of="gpu.intel.com/i915"),
+            Resource("gpu.intel.com/xe_monitoring", "all", of="gpu.intel.com/xe"),
             Resource("gpu.intel.com/tiles", "none"),
             Resource("gpu.intel.com/dxg", "none"),
             Taint("gpu.intel.com/i915", always=True),

@@ -2,7 +2,7 @@
 
 from typing import Final
 
-from webhook.vendors.model import Part, Scheduler, SharedBy, Vendor
+from webhook.vendors.model import ContainerPart, Part, Scheduler, SharedBy, Vendor
 
 KAI: Final = Vendor(
     name="KAI and Run:ai",
@@ -16,6 +16,14 @@ KAI: Final = Vendor(
         ),
         "https://github.com/kai-scheduler/KAI-Scheduler/tree/main/pkg/binder/common/gpusharingconfigmap": (
             SharedBy("runai/shared-gpu-configmap", "gpu-fraction-container-name"),
+        ),
+        "https://github.com/kai-scheduler/kai-gpu-fractioning/blob/main/README.md": (
+            ContainerPart(
+                "nvidia.com/container.",
+                "nvidia.com",
+                asks=("gpu-memory.request", "gpu-memory.limit"),
+                harmless=("gpu-compute.mode", "gpu-compute.request"),
+            ),
         ),
     },
 )

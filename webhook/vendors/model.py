@@ -162,6 +162,18 @@ class Namespace:
 
 
 @dataclass(frozen=True, slots=True)
+class ContainerPart:
+    """Annotations of pods about the part of a GPU of `vendor` that one container gets: `prefix`, the name of the container, a dot
+    and a word. `asks`: the words with which it asks for one. `harmless`: others that its author may write. The scheduler writes
+    all other words, and gives devices by them."""
+
+    prefix: str
+    vendor: str
+    asks: tuple[str, ...]
+    harmless: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
 class SharedBy:
     """Annotations of pods by which a scheduler of parts says which GPU a container gets, and which container it is."""
 
@@ -207,6 +219,7 @@ Fact = (
     | Variable
     | Annotation
     | Part
+    | ContainerPart
     | SharedBy
     | HostPath
     | DeviceMount
