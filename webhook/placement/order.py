@@ -23,7 +23,7 @@ from webhook.nodes.nodes import Nodes
 from webhook.placement.constraints import Constraints, Mask, compiled
 from webhook.placement.devices import LEFT_ALONE
 from webhook.placement.feasible import EVER, Feasible, Switches, counted, free_amounts
-from webhook.placement.gangs import Part, Together, gang_domains, part_of, room_for
+from webhook.placement.gangs import PART_ALONE, Part, Together, gang_domains, part_of, room_for
 from webhook.placement.pack import whole_nodes
 from webhook.placement.peer_rules import Peers, Tier, peer_rule_tiers
 from webhook.placement.preferences import ResolvedPreferences
@@ -112,7 +112,7 @@ def _gang(of: Candidates) -> Iterable[Tier]:
     one_per_host = of.request.peer_rules.one_per_host
     room = room_for(of.nodes, of.scores.rows, of.request.demand, of.peers, one_per_host=one_per_host)
     room[of.scores.score == NEVER] = 0
-    gang = Together(of.peers, of.pods)
+    gang = Together(_NO_PEERS, 1) if of.request.gang == PART_ALONE else Together(of.peers, of.pods)
     return gang_domains(of.nodes, of.scores.rows, room, gang, of.part, of.settings.gangs.keys)
 
 

@@ -38,7 +38,7 @@ class PlacementRequest(NamedTuple):
     spec_json: bytes
     """Node selector, node affinity and tolerations as JSON: see `spec_of`."""
     gang: int
-    """Number of pods of the gang; 1 if that is not known; 0 for a pod in no gang."""
+    """Number of pods of the gang; 1 if that is not known; 0 for a pod in no gang; or `gangs.PART_ALONE`."""
     key: bytes
     """All that scores depend on (`spec_json`, demand, strategy), as bytes of bounded length."""
     apart: tuple[Apart, ...] = ()
@@ -109,8 +109,8 @@ def placement_request(
     if not is_bounded(demand):
         return Placement((), strategy, reason="too many resources are asked for")
     spec_json, shape = shape_key(pod.spec)
-    gang = gang_size(pod.json, pod.owner, settings.gangs)
-    apart = kept_apart(apart=keeps_apart(strategy), gang=gang > 0)
+    gang = gang_size(pod, settings.gangs)
+    apart = kept_apart(apart=keeps_apart(strategy), gang=gang != 0)
     return PlacementRequest(
         pod=pod,
         strategy=strategy,

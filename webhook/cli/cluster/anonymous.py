@@ -51,7 +51,8 @@ reportingComponent hard used
 accessModes storageClassName claimRef csi volumeHandle required volumeName volumeMode storage provisioner
 volumeBindingMode allowedTopologies matchLabelExpressions drivers topologyKeys
 
-completions parallelism suspend completionMode active succeeded failed readyReplicas availableReplicas updatedReplicas
+completions parallelism suspend runPolicy rayClusterConfig jobDeploymentStatus completionMode active succeeded failed
+readyReplicas availableReplicas updatedReplicas
 observedGeneration desiredNumberScheduled currentNumberScheduled numberReady schedulingPolicy gang minCount basic
 holderIdentity renewTime leaseDurationSeconds endpoints major minor gitVersion samples
 """
