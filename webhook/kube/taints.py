@@ -114,5 +114,5 @@ def tolerates(tolerations: Container[Tolerated], taint: Tolerated) -> bool:
     Every node may have different taints, and a pod hundreds of tolerations: these are looked up, not tried one by one.
     """
     key, value, effect = taint
-    every = [(k, v, e) for k, v in (("", None), (key, None), (key, value)) for e in ("", effect)]
-    return any([each in tolerations for each in every])
+    keys = ("", None), (key, None), (key, value)
+    return any([(k, v, "") in tolerations or (k, v, effect) in tolerations for k, v in keys])

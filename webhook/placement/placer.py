@@ -66,11 +66,10 @@ class Placer:
         elif (volumes := volume_topology(request.volume_claims, self._state)).together and self._has_peers(request):
             placement = Placement((), request.strategy, reason=FOLLOWS)
         else:
-            read = request.read
+            ranker, follows = self._ranker(settings, gpus), request
             if volumes.together:  # others may have to follow: the emptiest node has most room for them
-                request = request._replace(strategy=EMPTIEST, key=request.key + EMPTIEST.encode())
-            ranker = self._ranker(settings, gpus)
-            for plan in plans(request, volumes, self._state, gpus, every_pod=settings.every_pod):
+                follows = request._replace(strategy=EMPTIEST, key=request.key + EMPTIEST.encode())
+            for plan in plans(follows, volumes, self._state, gpus, every_pod=settings.every_pod):
                 if isinstance(plan, Placement):
                     placement = plan
                     break
@@ -78,7 +77,7 @@ class Placer:
                 placement = self._as_seen_by(pod, rank)
                 if placement.nodes:
                     asked = plan.asked
-                    placement = placement._replace(read=read)
+                    placement = placement._replace(read=request.read)
                     break
         warning = self._only_shares(placement, asked)
         if warning or request.required:
