@@ -130,7 +130,7 @@ CLAIMS = [
     ),
     Case(
         "a misspelt ResourceClaim", "claimMissing", 'ResourceClaim "c" does not exist in NAMESPACE; nearest: cc', one(), waits(0, **has_claims("c")),
-        fix=lambda k: k.again(**has_claims("cc")), before=[CLASS, offered({}), asking("cc")], advises="name cc in place of c",
+        before=[CLASS, offered({}), asking("cc")], advises="name cc in place of c",
     ),
     Case(
         "a claim template that is not there", "claimTemplateMissing", 'ResourceClaimTemplate "t" does not exist in NAMESPACE', one(), waits(0, **TEMPLATED),
@@ -138,7 +138,7 @@ CLAIMS = [
     ),
     Case(
         "a misspelt claim template", "claimTemplateMissing", 'ResourceClaimTemplate "tt" does not exist in NAMESPACE; nearest: t', one(), waits(0, **MISSPELT),
-        fix=lambda k: k.again(**TEMPLATED), before=[CLASS, offered({}), TEMPLATE], advises="name t in place of tt",
+        before=[CLASS, offered({}), TEMPLATE], advises="name t in place of tt",
     ),
     Case(
         "a device class that is not there", "deviceClassMissing", 'DeviceClass "gpu.example.com" does not exist (claim c)', one(), waits(0, **has_claims("c")),
@@ -197,7 +197,7 @@ CLAIMS = [
     ),
     without(
         "a misspelt volume claim", "volumeClaimMissing", 'PersistentVolumeClaim "dataa" does not exist in NAMESPACE; nearest: data', 'persistentvolumeclaim "dataa" not found',
-        lambda k: k.again(**mounts("data")), volume("pv-data"), volume_claim("data", "pv-data"), of="dataa", advises="name data in place of dataa",
+        None, volume("pv-data"), volume_claim("data", "pv-data"), of="dataa", advises="name data in place of dataa",
     ),
     without(
         "a volume claim that nothing binds", "volumeClaimUnbound", "PersistentVolumeClaim data is not bound", UNBOUND, making(volume("pv-unbound", storageClassName="class-slow")),
@@ -221,7 +221,7 @@ CLAIMS = [
     ),
     without(
         "a claim for one pod alone", "volumeInUse", "PersistentVolumeClaim data is ReadWriteOncePod, and pod NAMESPACE/other has it", "ReadWriteOncePod",
-        lambda k: k.end("other"), volume("pv-alone", **ALONE), volume_claim("data", "pv-alone", **ALONE), pod("other", **mounts("data")),
+        None, volume("pv-alone", **ALONE), volume_claim("data", "pv-alone", **ALONE), pod("other", **mounts("data")),
     ),
     without(
         "as many volumes as can be attached", "volumeLimit", "node p-a: as many volumes as can be attached: csi.example.com takes 1 on a node", "exceed max volume count",

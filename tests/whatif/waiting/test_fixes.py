@@ -38,7 +38,7 @@ DEAD = {"labels": {"nvidia.com/gpu.present": "true", "nvidia.com/gpu.count": "8"
         ),
         pytest.param(
             [node("a"), held(8, "a"), waiting(16)],
-            "moreThanAnyNode", False, "ask for 8 nvidia.com/gpu at most, in more pods, and wait until so much is free, or", id="too many, and none is free",
+            "moreThanAnyNode", False, "ask for 8 nvidia.com/gpu at most, in more pods, or add larger nodes. That is not enough: then all GPUs are taken: 8 ", id="too many, and none is free",
         ),
         pytest.param(
             [node("a"), held(6, "a"), node("b", taints=["team=x:NoSchedule"]), waiting(8)],
@@ -50,7 +50,7 @@ DEAD = {"labels": {"nvidia.com/gpu.present": "true", "nvidia.com/gpu.count": "8"
         ),
         pytest.param(
             [node("a", product=A100), waiting(nodeSelector={PRODUCT: "NVIDIA-H200"})],
-            "nodeSelector", True, f"set spec.nodeSelector[{PRODUCT}] to {A100}, or add such a node", id="a model that no node has is no label to add",
+            "nodeSelector", True, f"set spec.nodeSelector[{PRODUCT}] to {A100}: node a could take it then ({A100}), or add such a node", id="a model that no node has is no label to add",
         ),
     ],
 )  # fmt: skip
@@ -94,7 +94,8 @@ def test_of_several_labels_one_with_which_it_would_run_is_given(tmp_path: Path) 
         for each in answer(tmp_path, *nodes, waiting(nodeSelector={PRODUCT: "GPU-X"})).causes
         if each.cause == "nodeSelector"
     ]
-    assert {each.fix for each in causes} == {f"set spec.nodeSelector[{PRODUCT}] to {L4}, or add such a node"}
+    assert {each.fixes[1].line for each in causes} == {"add such a node"}
+    assert {each.fixes[0].words.partition(":")[0] for each in causes} == {f"set spec.nodeSelector[{PRODUCT}] to {L4}"}
     assert [(each.nodes, each.helps) for each in causes] == [(("a", "b"), 1), (("cpu",), 0)]
 
 
@@ -116,7 +117,7 @@ def test_a_toleration_helps_only_on_nodes_that_could_take_the_pod(tmp_path: Path
     }
     assert causes["large",].helps == 1
     assert causes["small",].helps == 0
-    assert causes["small",].fix.endswith(". That is not enough: none of these nodes could take it then")
+    assert causes["small",].fix.endswith(". That is not enough: then none of these nodes could take it")
 
 
 @pytest.mark.parametrize(
@@ -193,7 +194,7 @@ def test_any_workload_whose_end_makes_room_is_named(tmp_path: Path) -> None:
     nodes = [node(name) for name in "abcd"]
     taken = [placed(pod(f"on-{name}", gpus), name) for name, gpus in zip("abcd", (8, 6, 4, 8), strict=True)]
     first = answer(tmp_path, *nodes, *taken, waiting(8)).causes[0]
-    ends = first.fix.partition("wait for ")[2].partition(" to end")[0].split(" or ")
+    ends = [fix.words.removeprefix("wait for ") for fix in first.fixes if fix.ends]
     assert [each.split()[0] for each in ends] == ["pod/on-c", "pod/on-b", "pod/on-a"]
 
 
@@ -212,8 +213,8 @@ def of_group(made: Json, **labels: str) -> Json:
 @pytest.mark.parametrize(
     ("labels", "theirs", "fix"),
     [
-        pytest.param({"leaderworkerset.sigs.k8s.io/name": "vllm"}, {}, "run fewer replicas: its own workload has them, leaderworkerset/vllm in team (8 nvidia.com/gpu on a), or add a node", id="groups of one set"),
-        pytest.param({"leaderworkerset.sigs.k8s.io/name": "vllm", "controller-revision-hash": "2"}, {"controller-revision-hash": "1"}, "let the old ones go first (strategy Recreate or maxSurge 0), or run fewer replicas: leaderworkerset/vllm in team (8 nvidia.com/gpu on a), or add a node", id="pods of an older revision"),
+        pytest.param({"leaderworkerset.sigs.k8s.io/name": "vllm"}, {}, "add a node", id="groups of one set"),
+        pytest.param({"leaderworkerset.sigs.k8s.io/name": "vllm", "controller-revision-hash": "2"}, {"controller-revision-hash": "1"}, "let the old ones go first: strategy Recreate or maxSurge 0, or add a node", id="pods of an older revision"),
     ],
 )  # fmt: skip
 def test_nobody_waits_for_his_own_workload(tmp_path: Path, labels: Json, theirs: Json, fix: str) -> None:
@@ -221,6 +222,7 @@ def test_nobody_waits_for_his_own_workload(tmp_path: Path, labels: Json, theirs:
         tmp_path, node("a"), of_group(held(8, "a"), **(labels | theirs)), of_group(waiting(8), **labels)
     ).causes
     assert (cause.cause, cause.fix, cause.helps) == ("gpusTaken", fix, 0)
+    assert cause.text.endswith("; its own workload, leaderworkerset/vllm in team, has 8 of them")
 
 
 def test_of_two_nodes_the_scheduler_preempts_where_no_budget_is_violated(tmp_path: Path) -> None:
@@ -263,4 +265,4 @@ def test_nodes_that_a_pod_does_not_tolerate_are_no_domains_if_the_constraint_say
 def test_the_model_that_is_one_letter_off_is_put_in_its_place(tmp_path: Path) -> None:
     nodes = [node("a", product=A100), node("b", product="NVIDIA-H200")]
     (cause,) = answer(tmp_path, *nodes, waiting(nodeSelector={PRODUCT: "H20O"})).causes
-    assert cause.fix.startswith(f"set spec.nodeSelector[{PRODUCT}] to NVIDIA-H200, or ")
+    assert cause.fix.startswith(f"set spec.nodeSelector[{PRODUCT}] to NVIDIA-H200: node b could ")

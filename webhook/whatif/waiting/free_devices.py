@@ -161,6 +161,12 @@ class FreeDevices:
             self._number[row] = self._states.number(layout, self._after(layout, left, [claims]))
         self._placed |= {claim.name: row for claim in wants.claims if claim.name}
 
+    def __copy__(self) -> "FreeDevices":
+        made = object.__new__(FreeDevices)
+        made.__dict__ |= self.__dict__
+        made.restore(self.saved())
+        return made
+
     def release(self, row: int, holders: Collection[tuple[str, Hashable]]) -> None:
         """These pods and claims give back what they have of the devices of a node."""
         for at, node, layout, _ in self._table.told():
