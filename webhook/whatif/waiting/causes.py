@@ -77,7 +77,7 @@ class Cause(NamedTuple):
             for fix in self.fixes
         ]
         said = {"cause": self.cause, "nodes": self.nodes, "text": self.text, "fixes": fixes}
-        return {**said, **({"then": self.then} if self.then else {}), "elsewhere": self.elsewhere}
+        return {**said, "then": self.then, "elsewhere": self.elsewhere}
 
 
 class NodeCheck(NamedTuple):
