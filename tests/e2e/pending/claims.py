@@ -114,6 +114,9 @@ LOCAL, SLOW = [
     made("StorageClass", name, provisioner="kubernetes.io/no-provisioner", volumeBindingMode=mode)
     for name, mode in (("class-local", "WaitForFirstConsumer"), ("class-slow", "Immediate"))
 ]
+LATE = made("StorageClass", "class-late", provisioner="csi.example.com", volumeBindingMode="WaitForFirstConsumer")
+ELSEWHERE = [{"matchLabelExpressions": [{"key": ZONE, "values": ["zone-nowhere"]}]}]
+ZONAL = {**LATE, "metadata": {"name": "class-zonal"}, "allowedTopologies": ELSEWHERE}
 OF_LOCAL = volume_claim("data", storageClassName="class-local")
 NO_VOLUME = "no volume suits claim data, and class class-local makes none"
 MAKE_ONE = "create a PersistentVolume of class class-local"
@@ -226,6 +229,14 @@ CLAIMS = [
     without(
         "as many volumes as can be attached", "volumeLimit", "node p-a: as many volumes as can be attached: csi.example.com takes 1 on a node", "exceed max volume count",
         lambda k: k.end("other"), LIMITED, of_csi(0), of_csi(1), volume_claim("one", "pv-a"), volume_claim("two", "pv-b"), pod("other", **mounts("one")), of="two",
+    ),
+    without(
+        "a volume that is not made yet, and no more can be attached", "volumeLimit", "node p-a: as many volumes as can be attached: csi.example.com takes 1 on a node", "exceed max volume count",
+        lambda k: k.again(volumes=None), LIMITED, LATE, of_csi(0), volume_claim("one", "pv-a"), volume_claim("two", storageClassName="class-late"), pod("other", **mounts("one")), of="two",
+    ),
+    without(
+        "a class whose zone has no node", "volumeNodeConflict", "a volume of class class-zonal for claim data cannot be reached from node p-a", "didn't find available persistent volumes",
+        lambda k: k.again(volumes=None), ZONAL, volume_claim("data", storageClassName="class-zonal"),
     ),
     without(
         "a volume in another zone", "gpusTaken", "all GPUs are taken: 8 nvidia.com/gpu asked for; free on node p-b: 7 in all, at most 7 on one", "node affinity",

@@ -135,7 +135,9 @@ WEBHOOK = 'PodResourceClaim gpu: admission webhook "x.example" denied the reques
     [
         pytest.param("", "claimMissing", " yet", "see why: kubectl describe pod waits -n team", id="nothing was said"),
         pytest.param(f"PodResourceClaim more: {REFUSED}", "claimMissing", " yet", "", id="another claim"),
-        pytest.param(CREATING, "quotaExceeded", f": {NUMBERS}", ": kubectl get resourceclaims -n team, or", id="a quota"),
+        pytest.param(
+            CREATING, "quotaExceeded", f": {NUMBERS}", ": kubectl get resourceclaims -n team, or", id="a quota"
+        ),
         pytest.param(WEBHOOK, "refused", ": webhook x.example: no", "", id="a webhook"),
     ],
 )

@@ -73,7 +73,9 @@ def test_the_cause_of_waiting(tmp_path: Path, word: str, text: str, objects: lis
 
 def test_the_values_to_choose_from_are_those_of_nodes_with_the_label(tmp_path: Path) -> None:
     found = answer(tmp_path, node("n", labels={"size": "40"}), node("m"), waiting(affinity=required("size", "In", "x")))
-    assert found.causes[0].fix.startswith("set spec.affinity.nodeAffinity to 40: node n could take it then (NVIDIA-A100-SXM4-80GB), or label")
+    assert found.causes[0].fix.startswith(
+        "set spec.affinity.nodeAffinity to 40: node n could take it then (NVIDIA-A100-SXM4-80GB), or label"
+    )
 
 
 @pytest.mark.parametrize(("restarts", "word"), [(None, "fitsNow"), ("Always", "hostPort")])

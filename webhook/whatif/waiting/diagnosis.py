@@ -19,7 +19,7 @@ from webhook.whatif.commands import kubectl
 from webhook.whatif.verdict import verdict
 from webhook.whatif.waiting import claims, nodes, notes, peers, resources, taints, volumes
 from webhook.whatif.waiting.causes import Cause, Fix, NodeCheck, ordered
-from webhook.whatif.waiting.free_devices import is_simulated
+from webhook.whatif.waiting.free_devices import again, is_simulated
 from webhook.whatif.waiting.prerequisites import prerequisites
 from webhook.whatif.waiting.scheduler_message import Reason, scheduler_message, told, unexplained
 from webhook.whatif.waiting.situation import Case, Situation
@@ -152,11 +152,11 @@ def _offered(case: Case, causes: list[Cause]) -> list[Cause]:
 def _tried(case: Case, cause: Cause) -> Cause:
     """The cause with the first of its fixes that is enough alone before the others: the pod was tried with it, through injectors,
     rules and filters. If none is: with what the pod would wait for after the first."""
-    then = ""
-    for at, fix in enumerate(cause.fixes):
+    then, fixes = "", cause.fixes if cause.alone or not cause.elsewhere else ()
+    for at, fix in enumerate(fixes):
         if fix.pod is None and not fix.ends:
             continue
-        able, why = _with(case, fix)
+        able, why = _with(case, fix, why=at == 0)
         names = {*case.situation.named(able)} & ({fix.on} if fix.on else {*case.situation.names})
         helps = names & {*cause.nodes} if cause.elsewhere or cause.cause == "untoleratedTaint" else names
         if helps:
@@ -167,8 +167,8 @@ def _tried(case: Case, cause: Cause) -> Cause:
     return cause._replace(then=then)
 
 
-def _with(case: Case, fix: Fix) -> tuple[Mask, str]:
-    """The nodes that would take the pod with a fix; if there are none, what it would wait for."""
+def _with(case: Case, fix: Fix, *, why: bool) -> tuple[Mask, str]:
+    """The nodes that would take the pod with a fix; and with `why`, if there are none, what it would wait for."""
     s, nobody = case.situation, np.zeros_like(case.situation.alive)
     pod, refused = (fix.pod or case.pod), ""
     if fix.pod is not None and not fix.on:
@@ -179,7 +179,7 @@ def _with(case: Case, fix: Fix) -> tuple[Mask, str]:
     if first := causes_before_filtering(changed):
         return nobody, first[0].text
     able = fits(changed)
-    return able, "" if able.any() else ordered([*_Filtered(changed).causes()])[0].text
+    return able, ordered([*_Filtered(changed).causes()])[0].text if why and not able.any() else ""
 
 
 def _with_place(case: Case, cause: Cause, fix: Fix, able: Mask) -> str:
@@ -273,7 +273,7 @@ def _becomes(situation: Situation, pod: Pod, *, everywhere: bool = False) -> tup
         return pod, found.message
     of_class = {name: pod["spec"][name] for name in ("priority", "preemptionPolicy") if name in pod["spec"]}
     metadata = {**pod["metadata"], "annotations": annotations_of(found.decided)}
-    return {**pod, "metadata": metadata, "spec": {**of_class, **found.decided["spec"]}}, ""
+    return again({**pod, "metadata": metadata, "spec": {**of_class, **found.decided["spec"]}}), ""
 
 
 def would_start(situation: Situation, pod: Pod) -> bool:

@@ -23,7 +23,7 @@ from webhook.placement.devices import UNDECIDED, found_devices
 from webhook.state.state import ClusterState
 
 SIMULATED: Final = "simulated/"
-"""Begins the uid of a pod that `try` made."""
+"""Begins the uid of a pod that is tried."""
 
 
 class Wants(NamedTuple):
@@ -223,5 +223,11 @@ def claim_entries(pod: Pod) -> Iterator[tuple[Mapping[str, Any], str | None]]:
 
 
 def is_simulated(pod: Pod) -> bool:
-    """Whether `try` made the pod: nobody has made its claims."""
+    """Whether the pod is one that is tried: nobody has made its claims."""
     return str(pod["metadata"].get("uid")).startswith(SIMULATED)
+
+
+def again(pod: Pod) -> Pod:
+    """The pod as it will be if it is created again."""
+    metadata = {**pod["metadata"], "uid": f"{SIMULATED}{pod['metadata'].get('uid')}"}
+    return {**pod, "metadata": metadata, "status": {"phase": "Pending"}}
