@@ -168,7 +168,7 @@ CLAIMS = [
     lacking(
         "two devices that are to be of one NUMA node", "claim c: 2 devices of gpu.example.com wanted, at most 1 free on a node: not on node p-a",
         offered(attributes(numa={"int": 0}), attributes(numa={"int": 1})), asking("c", exactly(count=2), constraints=[{"matchAttribute": "gpu.example.com/numa"}]),
-        fix=another(asking("cc")), advises="ask for at most 1 in a claim",
+        fix=another(asking("cc")), advises="ask for at most 1 in a new claim",
     ),
     lacking(
         "two requests that want the same device", "claim c: not enough devices for all requests together on node p-a", offered(A100, OTHERS),

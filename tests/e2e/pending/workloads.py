@@ -239,10 +239,9 @@ WORKLOADS = [
     ),
     spread(
         "fewer domains than minDomains", f"{ZONE} with maxSkew 1 (pods now: zone-a 1, zone-b 1) and minDomains 3, of which there are 2, keeps it from nodes p-a, p-b",
-        two(), OURS, held("two", 1, "p-b", labels={"app": "waits"}), topologyKey=ZONE, minDomains=3, fix=lambda k: k.again(topologySpreadConstraints=None),
+        two(), OURS, held("two", 1, "p-b", labels={"app": "waits"}), topologyKey=ZONE, minDomains=3,
     ),
     spread(
         "spread over a label that no node has (SREGym#854)", "example.com/rack", one(), topologyKey="example.com/rack", says="missing required label",
-        fix=lambda k: k.again(topologySpreadConstraints=None),
     ),
 ]  # fmt: skip

@@ -202,8 +202,9 @@ def _short(case: Case, request: _Request, off: Mask, alone: Mask) -> Iterator[Ca
             elsewhere = [] if most else ["let the pod run where they are"]
             yield s.cause("noDevice", text, off, alone if free else nobody, *fewer, *elsewhere, repair)
         else:
-            fixes = [*_waits(case, request.device_class, off), *fewer] or ["wait for a claim to be released"]
-            yield s.cause("noDevice", text, off, alone, *fixes)
+            waits = _waits(case, request.device_class, off)
+            waits = waits if waits or fewer else [Fix("wait for a claim to be released")]
+            yield s.cause("noDevice", text, off, alone, *waits, *fewer)
 
 
 def _waits(case: Case, device_class: str, nodes: Mask) -> list[Fix]:

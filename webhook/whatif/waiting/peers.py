@@ -127,7 +127,9 @@ def spread(case: Case) -> NodeCheck:
 
     def explain(mask: Mask, alone: Mask) -> Iterator[Cause]:
         text = f"topology spread over {listed(texts)} keeps it from {s.where(mask)}"
-        softer = [{**each, "whenUnsatisfiable": "ScheduleAnyway"} for each in constraints]
+        hard = ("minDomains", "whenUnsatisfiable")
+        softer = [{key: each[key] for key in each if key not in hard} for each in constraints]
+        softer = [{**each, "whenUnsatisfiable": "ScheduleAnyway"} for each in softer]
         soft = with_spec(case.pod, topologySpreadConstraints=softer)
         rest = (
             Fix("set whenUnsatisfiable: ScheduleAnyway", pod=soft),
