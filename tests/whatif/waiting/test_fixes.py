@@ -1,6 +1,6 @@
 """Each fix is tried before it is marked as enough, and causes of nodes that are for the pod come first.
 
-Covers whatif.waiting.diagnosis, whatif.waiting.nodes, whatif.waiting.resources.
+Covers whatif.waiting.diagnosis, whatif.waiting.nodes, whatif.waiting.resources, whatif.commands.
 """
 
 from __future__ import annotations
