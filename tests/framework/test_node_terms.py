@@ -6,7 +6,6 @@ import pytest
 
 from tests.builders import preferred_node
 from tests.controlplane.objects import PREFERRED, REQUIRED, pod
-from tests.tables import table
 from webhook.framework.node_terms import CONSTRAINTS, NEUTRAL, has_name, named_node, remove_terms
 from webhook.kube.json_patch import Edit
 from webhook.kube.pod import HOSTNAME
@@ -41,18 +40,19 @@ OURS = [preferred_node("a", 100), preferred_node("b", 35)]
 MODEL = {"key": "nvidia.com/gpu.product", "operator": "Exists"}
 
 
-@table(
+@pytest.mark.parametrize(
     ("before", "after"),
-    {
-        "our preferences": ({PREFERRED: OURS}, {}),
-        "not the pod's own": ({PREFERRED: [OWN, *OURS]}, {PREFERRED: [OWN]}),
-        "our pin": ({REQUIRED: {"nodeSelectorTerms": [{"matchFields": [A]}]}}, {}),
-        "our pin in a term of the pod's own": (
+    [
+        pytest.param({PREFERRED: OURS}, {}, id="our preferences"),
+        pytest.param({PREFERRED: [OWN, *OURS]}, {PREFERRED: [OWN]}, id="not the pod's own"),
+        pytest.param({REQUIRED: {"nodeSelectorTerms": [{"matchFields": [A]}]}}, {}, id="our pin"),
+        pytest.param(
             {REQUIRED: {"nodeSelectorTerms": [{"matchExpressions": [MODEL], "matchFields": [A]}, {}]}},
             {REQUIRED: {"nodeSelectorTerms": [{"matchExpressions": [MODEL]}, {}]}},
+            id="our pin in a term of the pod's own",
         ),
-        "nothing of ours": ({PREFERRED: [OWN]}, {PREFERRED: [OWN]}),
-    },
+        pytest.param({PREFERRED: [OWN]}, {PREFERRED: [OWN]}, id="nothing of ours"),
+    ],
 )
 def test_the_terms_for_nodes_are_removed(before: dict[str, Any], after: dict[str, Any]) -> None:
     own = {**NEUTRAL, "maxSkew": 2}
