@@ -226,17 +226,22 @@ UNSEEN: dict[str, list[dict[str, Any]]] = {
         {"initContainers": [container(ports=[{"containerPort": 1}, {"hostPort": 80}])]},
     ],
 }
-SEEN: dict[str, dict[str, Any]] = {
-    "only preferences for pods": {"affinity": {"podAffinity": {PREFERRED: []}, "podAntiAffinity": None}},
-    "an empty list": {"affinity": {"podAntiAffinity": {REQUIRED: []}}},
-    "a soft spread": {"topologySpreadConstraints": [SPREAD | {"whenUnsatisfiable": "ScheduleAnyway"}]},
-    "volumes that every node has": {"volumes": [{"name": kind, kind: {}} for kind in ("emptyDir", "hostPath", "nfs")]},
-    "a container port": {"containers": [container(ports=[{"containerPort": 80}])]},
-    "nulls": {"containers": [container(ports=None)], "volumes": None, "resourceClaims": None},
-}
+SEEN = [
+    pytest.param(
+        {"affinity": {"podAffinity": {PREFERRED: []}, "podAntiAffinity": None}}, id="only preferences for pods"
+    ),
+    pytest.param({"affinity": {"podAntiAffinity": {REQUIRED: []}}}, id="an empty list"),
+    pytest.param({"topologySpreadConstraints": [SPREAD | {"whenUnsatisfiable": "ScheduleAnyway"}]}, id="a soft spread"),
+    pytest.param(
+        {"volumes": [{"name": kind, kind: {}} for kind in ("emptyDir", "hostPath", "nfs")]},
+        id="volumes that every node has",
+    ),
+    pytest.param({"containers": [container(ports=[{"containerPort": 80}])]}, id="a container port"),
+    pytest.param({"containers": [container(ports=None)], "volumes": None, "resourceClaims": None}, id="nulls"),
+]
 
 
-@pytest.mark.parametrize("spec", SEEN.values(), ids=SEEN)
+@pytest.mark.parametrize("spec", SEEN)
 def test_this_does_not_keep_a_pod_from_being_pinned(spec: dict[str, Any]) -> None:
     after, outcome = applied(PINNED, case(pod() | {"spec": pod()["spec"] | spec}, placement=ranked()), OWN)
     assert after["spec"]["affinity"]["nodeAffinity"][REQUIRED] == {"nodeSelectorTerms": [PIN]}
