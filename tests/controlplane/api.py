@@ -195,6 +195,23 @@ class Api:
 
         return await wait_until(enough, within, f"{count} running pods in {namespace}", pause(count))
 
+    async def tried(self, namespace: str, count: int, bound: int = 0, **labels: str) -> Items:
+        """Waits until there are `count` pods, `bound` or more are bound, and the scheduler placed none of the others.
+
+        A pod whose claim is not made yet has a condition too, and is tried again: that is not the end.
+        """
+
+        async def all_of_them() -> Items:
+            found = await self.pods(namespace, **labels)
+            waiting = [str(pod["status"].get("conditions")) for pod in found if not pod["spec"].get("nodeName")]
+            assert len(found) == count, f"{len(found)} pods"
+            assert len(waiting) <= count - bound, f"{len(waiting)} are not bound: {waiting[0]}"
+            assert all("nodes are available" in text or "SchedulerError" in text for text in waiting), waiting
+            return found
+
+        said = f"{count} pods of {namespace} tried, and {bound} bound"
+        return await wait_until(all_of_them, 120, said, pause(count))
+
     async def bound(self, namespace: str, name: str) -> Json:
         """Waits until the scheduler has bound a pod, and returns it."""
 

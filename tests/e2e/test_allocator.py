@@ -4,7 +4,7 @@ import asyncio
 
 import pytest
 
-from tests.controlplane.api import Api, wait_until
+from tests.controlplane.api import Api
 from tests.controlplane.clusters import applied
 from tests.controlplane.nodes import node
 from tests.controlplane.objects import Json, made, pod
@@ -43,11 +43,7 @@ async def test_pods_get_devices_exactly_where_they_are_said_to(
         told = await asyncio.to_thread(said)
         await asyncio.gather(*[api.create(each, namespace) for each in pods])
 
-        async def settled() -> dict[str, bool]:
-            found = await api.pods(namespace)
-            assert all(each["spec"].get("nodeName") or each["status"].get("conditions") for each in found)
-            return {each["metadata"]["name"]: bool(each["spec"].get("nodeName")) for each in found}
-
-        bound = await wait_until(settled, 120, "all pods to be tried")
+        found = await api.tried(namespace, len(pods), sum(told.values()))
+        bound = {each["metadata"]["name"]: bool(each["spec"].get("nodeName")) for each in found}
     wanted = {name: case.values[2] for name, case in BY_NAME.items()}
     assert bound == told == wanted, {case.id: bound[name] for name, case in BY_NAME.items()}

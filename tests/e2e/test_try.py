@@ -5,7 +5,7 @@ from collections import Counter
 
 import pytest
 
-from tests.controlplane.api import Api, wait_until
+from tests.controlplane.api import Api
 from tests.controlplane.fixtures import MakeNodes
 from tests.controlplane.nodes import node
 from tests.controlplane.objects import Json, deployment, job
@@ -43,17 +43,12 @@ async def test_as_many_start_as_was_said_and_where(
         return outcome, document_of(outcome, snapshot)["items"][0]["decision"]
 
     for made in MADE:
-        name, kind = made["metadata"]["name"], made["kind"]
+        name = made["metadata"]["name"]
         outcome, explained = await asyncio.to_thread(said, made)
         (told,) = outcome.tried
         await api.create(made, team)
 
-        async def settled(name: str = name, wanted: int = told.pods) -> list[Json] | None:
-            pods = await api.pods(team, app=name)
-            tried = [p for p in pods if p["spec"].get("nodeName") or (p["status"].get("conditions") or ())]
-            return pods if len(tried) == wanted else None
-
-        pods = await wait_until(settled, 120, f"the pods of {kind} {name}") or []
+        pods = await api.tried(team, told.pods, told.bound.total(), app=name)
         bound = Counter(pod["spec"]["nodeName"] for pod in pods if pod["spec"].get("nodeName"))
         assert bound == told.bound
         assert len(pods) - bound.total() == len(told.waiting)

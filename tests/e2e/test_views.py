@@ -2,12 +2,11 @@
 
 import asyncio
 from collections import Counter
-from functools import partial
 
 import pytest
 
 from bench import devices as load
-from tests.controlplane.api import Api, wait_until
+from tests.controlplane.api import Api
 from tests.controlplane.clusters import applied
 from tests.controlplane.nodes import Json, node
 from tests.controlplane.plane import ControlPlane
@@ -45,24 +44,11 @@ async def test_numbers_are_what_the_scheduler_allocated(control_plane: ControlPl
             await api.create(each, namespace)
             pods += each["spec"]["parallelism"]
             # One after the other: how many are bound depends on which claims the scheduler sees first.
-            await wait_until(partial(_tried_all, api, namespace, pods), 120, f"the scheduler to try {pods} pods")
-
-        async def settled() -> list[Json] | None:
-            found = await _tried_all(api, namespace, pods)
-            return found if found and len(_bound(found)) >= told else None
-
-        found = await wait_until(settled, 120, f"the scheduler to bind {told} of {pods} pods")
+            await api.tried(namespace, pods)
+        found = await api.tried(namespace, pods, told)
         assert told == len(_bound(found))
         snapshot = await asyncio.to_thread(read_cluster, control_plane.kubeconfig, None, KINDS)
         await _agree(snapshot, await api.list("ResourceClaim", namespace))
-
-
-async def _tried_all(api: Api, namespace: str, number: int) -> list[Json] | None:
-    """The pods, once there are so many and each was bound, or fits no node. One whose claim is not made yet is tried again."""
-    found = await api.pods(namespace)
-    messages = [each["spec"].get("nodeName") or str(each["status"].get("conditions")) for each in found]
-    done = [text for text in messages if text in NAMES or "nodes are available" in text]
-    return found if len(done) == number else None
 
 
 def _bound(pods: list[Json]) -> list[Json]:

@@ -56,12 +56,12 @@ class PlacementRequest(NamedTuple):
 
     @property
     def read(self) -> str:
-        """A hash of all that is read of the pod but its demand, for the decision record."""
-        parts = (
-            *(self.strategy, self.spec_json, self.gang, self.peer_rules, self.volume_claims, self.claims, self.shared),
-            *(self.preferences, self.required, self.pod.identity.owner, self.pod.identity.part),
+        """A hash of all that is read of the pod but its demand, for the decision record. It is the same in all processes."""
+        parts = (  # as plain tuples, whose text costs less, where every pod has one
+            *(self.strategy, self.gang, *self.peer_rules, *self.volume_claims, self.claims, self.shared),
+            *(self.preferences, self.required, *self.pod.identity[1:]),
         )
-        return blake2b(repr(parts).encode(), digest_size=6).hexdigest()
+        return blake2b(self.spec_json + repr(parts).encode(), digest_size=6).hexdigest()
 
 
 def shape_key(spec: Spec) -> tuple[bytes, bytes]:

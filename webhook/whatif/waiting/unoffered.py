@@ -5,12 +5,11 @@ from typing import Any
 
 import numpy as np
 
-from webhook.kube.gpus import vendor
+from webhook.kube.gpus import labelled_count, vendor
 from webhook.kube.other_gpus import RESOURCES
 from webhook.kube.pod import Pod
-from webhook.nodes.nodes import COUNT
 from webhook.placement.constraints import Mask
-from webhook.text import bare, listed, matches, nearest, number_of
+from webhook.text import bare, listed, matches, nearest
 from webhook.whatif.waiting.causes import Cause
 from webhook.whatif.waiting.nodes import unselected
 from webhook.whatif.waiting.situation import Case, with_spec
@@ -110,5 +109,5 @@ def _silent(case: Case, name: str, rows: Mask, alone: Mask) -> Iterator[Cause]:
         why = "the device plugin calls all unhealthy, or has gone"
         text = f"{s.where(rows)}: of {bare(has)} {bare(name)} none is allocatable: {why}"
     fix = f"look at the device plugin there: kubectl get pods -A -o wide --field-selector spec.nodeName={s.named(rows)[0]}"
-    by_label = [number_of(s.nodes.labels.get(row).get(COUNT)) or 0 for row in range(len(rows))]
+    by_label = [labelled_count(s.nodes.labels.get(row)) for row in range(len(rows))]
     yield s.cause("devicePluginMissing", text, fix, rows, alone & (np.array(by_label) >= asked))

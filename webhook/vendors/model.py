@@ -1,0 +1,240 @@
+"""What a vendor's file says: facts, by the page or source where they were read. Data only.
+
+`Vendor.facts` maps a source to the facts that are from there, so none is without one. Patterns of names are exact, or with a
+trailing `*`, where nothing else is said.
+"""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Literal
+
+One = Literal["whole", "slice", "share", "part", "all", "none"]
+"""What one of a resource is: a whole GPU; a hardware partition or a core of one; a share of one, which others use too; a unit of
+memory or time, which a scheduler counts; all GPUs of the node; nothing that gives a GPU."""
+Says = Literal["model", "memory", "count", "present", "pool", "domain", "driver", "cuda", "hardware", "mode", "spot"]
+"""What a label of a node says: the model of its GPUs; the MiB of each; how many it has; that it has some; its pool; its topology
+domain; the version of its driver; the newest CUDA version for that driver; what its hardware is like; how its GPUs are set up;
+that it may be taken away at any time."""
+Gives = Literal["devices", "besideGpu", "legacy", "own", "nothing"]
+"""What a container gets by a variable or an annotation: devices; devices for use with the GPUs that it has; all devices, if it is
+alone; some of its own, which are numbered from 0; no device, since only programs read it, or since it is known to be harmless."""
+
+
+TaintSays = Literal["gpu", "leaving", "starting"]
+"""What a taint says: it keeps pods without GPUs away; the node will soon be removed; it is not ready yet."""
+
+
+@dataclass(frozen=True, slots=True)
+class Resource:
+    """An extended resource. `one`: what one of it is, if the labels of its node do not say otherwise."""
+
+    name: str
+    one: One = "whole"
+    of: str = ""
+    """The resource that hands out the same devices whole; "" if this one does, or if no other hands them out."""
+    vendor: str = ""
+    """The domain of the vendor of these GPUs, if it is not that of the name."""
+    counted: bool = False
+    """The shipped policy counts it as a GPU."""
+    alone: bool = False
+    """A program uses only one of it: a second one in a container is of no use to it."""
+
+
+@dataclass(frozen=True, slots=True)
+class DeviceClass:
+    """A DeviceClass of DRA for whole GPUs, with the name of its driver. `vendor`: the domain of their resources."""
+
+    name: str
+    vendor: str
+
+
+@dataclass(frozen=True, slots=True)
+class Label:
+    """A label of a node. `key`: also with a trailing `*`."""
+
+    key: str
+    says: Says
+
+
+@dataclass(frozen=True, slots=True)
+class Divided:
+    """A label of a node that says that one of `resource` there is no whole GPU, by its `value` (a pattern of `fnmatch`)."""
+
+    resource: str
+    one: Literal["slice", "share"]
+    key: str
+    value: str = "*"
+    into: str = ""
+    """The label with the number of ones in a GPU. If that is `key` itself, 1 says that GPUs are whole."""
+    refused: bool = False
+    """The device plugin refuses a pod that asks for two."""
+    alone: bool = True
+    """A program uses only one of it: a second one in a container is of no use to it."""
+
+
+@dataclass(frozen=True, slots=True)
+class Profile:
+    """How many slices of this size a GPU has, if all are alike. `size`: what a label says of it (a pattern of `fnmatch`)."""
+
+    size: str
+    per_gpu: int
+
+
+@dataclass(frozen=True, slots=True)
+class Unhealthy:
+    """A label of a node with which it is not to be chosen: with one of these values."""
+
+    key: str
+    values: tuple[str, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Condition:
+    """A condition of a node, and the status that it has on one that is not to be chosen."""
+
+    type: str
+    sick: Literal["True", "False"] = "True"
+
+
+@dataclass(frozen=True, slots=True)
+class Taint:
+    """A taint of a node. `value` None: any. `always`: pods with GPUs of its domain tolerate it, whether or not a node has it."""
+
+    key: str
+    value: str | None = None
+    says: TaintSays = "gpu"
+    always: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Variable:
+    """An environment variable of containers. `hides`: its value for no GPU, which holds against what the image asks for."""
+
+    name: str
+    gives: Gives = "devices"
+    hides: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Annotation:
+    """An annotation of pods that reaches a container runtime, in lower case. `by_scheduler`: the scheduler writes it."""
+
+    key: str
+    gives: Gives = "devices"
+    by_scheduler: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Part:
+    """An annotation of pods that asks for a part of a GPU of `vendor`."""
+
+    key: str
+    vendor: str
+
+
+@dataclass(frozen=True, slots=True)
+class HostPath:
+    """A path of the node. `gives`: whoever may mount it gets devices or the node; else programs of GPU pods need it."""
+
+    path: str
+    gives: Literal["node", "nothing"] = "nothing"
+
+
+@dataclass(frozen=True, slots=True)
+class DeviceMount:
+    """The name of a folder below /var/run in a container, where a runtime takes what is mounted for names of devices."""
+
+    name: str
+
+
+@dataclass(frozen=True, slots=True)
+class RuntimeClass:
+    """The name of a RuntimeClass, or of its handler, under which an image alone may get GPUs."""
+
+    name: str
+
+
+@dataclass(frozen=True, slots=True)
+class Namespace:
+    """The namespace of the vendor's operator, whose pods need devices without asking for them."""
+
+    name: str
+
+
+@dataclass(frozen=True, slots=True)
+class ContainerPart:
+    """Annotations of pods about the part of a GPU of `vendor` that one container gets: `prefix`, the name of the container, a dot
+    and a word. `asks`: the words with which it asks for one. `harmless`: others that its author may write. The scheduler writes
+    all other words, and gives devices by them."""
+
+    prefix: str
+    vendor: str
+    asks: tuple[str, ...]
+    harmless: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class SharedBy:
+    """Annotations of pods by which a scheduler of parts says which GPU a container gets, and which container it is."""
+
+    config_map: str
+    container: str
+
+
+@dataclass(frozen=True, slots=True)
+class Scheduler:
+    """A scheduler that gives out GPUs. `parts`: also parts of them, for which pods ask by annotations."""
+
+    name: str
+    parts: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Gate:
+    """A scheduling gate: who takes it away, when, and which resource says why it has not. `name`: also with a trailing `*`."""
+
+    name: str
+    owner: str
+    until: str
+    seen: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Metric:
+    """A metric of an exporter, by what it measures."""
+
+    measures: Literal["utilisation", "engine", "memoryUsed", "memoryFree", "temperature", "xid"]
+    name: str
+
+
+Fact = (
+    Resource
+    | DeviceClass
+    | Label
+    | Divided
+    | Profile
+    | Unhealthy
+    | Condition
+    | Taint
+    | Variable
+    | Annotation
+    | Part
+    | ContainerPart
+    | SharedBy
+    | HostPath
+    | DeviceMount
+    | RuntimeClass
+    | Namespace
+    | Scheduler
+    | Gate
+    | Metric
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Vendor:
+    """Who makes, publishes or shares GPUs. `unknown`: what of it is not known, one sentence each, for docs/vendors.md."""
+
+    name: str
+    facts: Mapping[str, tuple[Fact, ...]]
+    unknown: tuple[str, ...] = ()

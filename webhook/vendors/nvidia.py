@@ -1,0 +1,123 @@
+"""GPUs of NVIDIA: its device plugin, GPU Operator, container toolkit, DRA driver and DCGM exporter."""
+
+from typing import Final
+
+from webhook.vendors.model import (
+    Annotation,
+    Condition,
+    DeviceClass,
+    DeviceMount,
+    Divided,
+    Label,
+    Metric,
+    Namespace,
+    Profile,
+    Resource,
+    RuntimeClass,
+    Taint,
+    Unhealthy,
+    Variable,
+    Vendor,
+)
+
+_GPU: Final = "nvidia.com/gpu"
+_PRODUCT: Final = "nvidia.com/gpu.product"
+_STRATEGY: Final = "nvidia.com/gpu.sharing-strategy"
+_REPLICAS: Final = "nvidia.com/gpu.replicas"
+
+NVIDIA: Final = Vendor(
+    name="NVIDIA",
+    facts={
+        "https://github.com/NVIDIA/k8s-device-plugin/blob/main/README.md": (
+            Resource(_GPU, counted=True),
+            Resource("nvidia.com/gpu.shared", "share", counted=True, alone=True),
+            Resource("nvidia.com/mig-*", "slice", counted=True, alone=True),
+            Resource("nvidia.com/gpu-*", "none"),
+            Taint(_GPU, always=True),
+            Taint("nvidia.com/mig*"),
+        ),
+        "https://github.com/NVIDIA/k8s-device-plugin/blob/main/docs/gpu-feature-discovery/README.md": (
+            Label(_PRODUCT, "model"),
+            Label("nvidia.com/gpu.memory", "memory"),
+            Label("nvidia.com/gpu.count", "count"),
+            Label("nvidia.com/gpu.present", "present"),
+            Label("nvidia.com/gpu.clique", "domain"),
+            Label("nvidia.com/cuda.driver-version.*", "driver"),
+            Label("nvidia.com/cuda.runtime-version.*", "cuda"),
+            Label("nvidia.com/gpu.family", "hardware"),
+            Label("nvidia.com/gpu.*", "hardware"),
+            Label(_REPLICAS, "mode"),
+            Label(_STRATEGY, "mode"),
+            Label("nvidia.com/mig.config", "mode"),
+            Label("nvidia.com/mig.strategy", "mode"),
+            Label("nvidia.com/mig.capable", "mode"),
+            Divided(_GPU, "slice", _PRODUCT, "*-MIG-*"),
+            Divided(_GPU, "share", _STRATEGY, "time-slicing", _REPLICAS),
+            Divided(_GPU, "share", _STRATEGY, "mps", _REPLICAS, refused=True),
+            Divided(_GPU, "share", _PRODUCT, "*-SHARED", _REPLICAS),
+            Divided(_GPU, "share", _REPLICAS, into=_REPLICAS),
+        ),
+        "https://docs.nvidia.com/datacenter/tesla/mig-user-guide/supported-mig-profiles.html": (
+            *[Profile(f"*1g.{memory}gb*", 4) for memory in (6, 20, 24, 35, 45)],
+            Profile("*2g.12gb*", 2),
+            Profile("*2g.48gb*", 2),
+            Profile("*1g.*", 7),
+            Profile("*2g.*", 3),
+            Profile("*3g.*", 2),
+        ),
+        "https://github.com/NVIDIA/k8s-operator-libs/blob/main/pkg/upgrade/consts.go": (
+            Unhealthy(
+                "nvidia.com/gpu-driver-upgrade-state",
+                (
+                    "cordon-required",
+                    "node-maintenance-required",
+                    "post-maintenance-required",
+                    "wait-for-jobs-required",
+                    "pod-deletion-required",
+                    "drain-required",
+                    "pod-restart-required",
+                    "validation-required",
+                    "uncordon-required",
+                    "upgrade-failed",
+                ),
+            ),
+        ),
+        "https://github.com/NVIDIA/NVSentinel/blob/main/docs/OVERVIEW.md": (
+            Condition("GpuUnhealthy"),
+            Condition("GpuXidError"),
+        ),
+        "https://github.com/NVIDIA/nvidia-container-toolkit/blob/main/internal/config/image/cuda_image.go": (
+            Variable("NVIDIA_VISIBLE_DEVICES", hides="void"),
+            Variable("NVIDIA_MIG_CONFIG_DEVICES"),
+            Variable("NVIDIA_MIG_MONITOR_DEVICES"),
+            Variable("NVIDIA_IMEX_CHANNELS"),
+            Variable("NVIDIA_NVSWITCH"),
+            Variable("DOCKER_RESOURCE_*"),
+            Variable("CUDA_VERSION", "legacy"),
+            Variable("NVIDIA_GDS", "besideGpu"),
+            Variable("NVIDIA_MOFED", "besideGpu"),
+            Variable("NVIDIA_GDRCOPY", "besideGpu"),
+            Variable("CUDA_VISIBLE_DEVICES", "own"),
+            DeviceMount("nvidia-container-devices"),
+            RuntimeClass("nvidia*"),
+        ),
+        "https://gvisor.dev/docs/user_guide/gpu/": (Annotation("dev.gvisor.internal.nvproxy", "besideGpu"),),
+        "https://github.com/NVIDIA/sandbox-device-plugin": (
+            Resource("nvidia.com/pgpu", "none"),
+            Resource("nvidia.com/vgpu", "none"),
+        ),
+        "https://github.com/NVIDIA/gpu-operator/blob/main/deployments/gpu-operator/values.yaml": (
+            Namespace("gpu-operator"),
+            Namespace("nvidia-gpu-operator"),
+        ),
+        "https://github.com/kubernetes-sigs/dra-driver-nvidia-gpu": (DeviceClass("gpu.nvidia.com", "nvidia.com"),),
+        "https://github.com/NVIDIA/dcgm-exporter/blob/main/etc/default-counters.csv": (
+            Metric("utilisation", "DCGM_FI_DEV_GPU_UTIL"),
+            Metric("engine", "DCGM_FI_PROF_GR_ENGINE_ACTIVE"),
+            Metric("memoryUsed", "DCGM_FI_DEV_FB_USED"),
+            Metric("memoryFree", "DCGM_FI_DEV_FB_FREE"),
+            Metric("temperature", "DCGM_FI_DEV_GPU_TEMP"),
+            Metric("xid", "DCGM_FI_DEV_XID_ERRORS"),
+        ),
+    },
+)
