@@ -208,7 +208,7 @@ def test_numbers_from_metrics_are_shown_with_their_source_and_age(tmp_path: Path
 def test_a_pod_that_waits_has_its_causes(tmp_path: Path) -> None:
     found = call("why", "waits", "-n", "team", "--from", write(tmp_path, *CLUSTER)).stdout
     assert "it has no decision: it is older than the opt-in" in found
-    assert "\n! gpusTaken: all GPUs are taken" in found
+    assert "\n  gpusTaken: all GPUs are taken" in found
 
 
 def test_a_namespace_that_has_not_opted_in_is_named(tmp_path: Path) -> None:

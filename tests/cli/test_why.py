@@ -17,12 +17,14 @@ from webhook.whatif.waiting.causes import CAUSES
 
 GOLDEN = """\
 team/waits
-! untoleratedTaint: node gpu-b: tainted nvidia.com/gpu=present:NoSchedule, which the pod does not tolerate
-    → if the pod may run there, add to spec.tolerations: {key: nvidia.com/gpu, operator: Equal, value: "present", effect: NoSchedule}
-! gpusTaken: all GPUs are taken: 4 nvidia.com/gpu asked for; free on node gpu-a: 2 in all, at most 2 on one
-    → ask for 2 in place of 4, or wait for pod/trainer in team (6 nvidia.com/gpu on gpu-a) to end, or add a node
-! notReady: node gpu-c: not-ready
-    → see what is wrong there: kubectl describe node gpu-c; the taint goes when it is repaired
+  untoleratedTaint: node gpu-b: tainted nvidia.com/gpu=present:NoSchedule, which the pod does not tolerate
+    ! if the pod may run there, add to spec.tolerations: {key: nvidia.com/gpu, operator: Equal, value: "present", effect: NoSchedule}
+  gpusTaken: all GPUs are taken: 4 nvidia.com/gpu asked for; free on node gpu-a: 2 in all, at most 2 on one
+    ! ask for 2 in place of 4
+    → wait for pod/trainer in team (6 nvidia.com/gpu on gpu-a) to end
+    → add a node
+  notReady: node gpu-c: not-ready
+    → see what is wrong there; the taint goes when it is repaired: kubectl describe node gpu-c
   1 other node is not for this pod: 1 by noGpus (all of it: -o wide)
   it can preempt nobody: no pod has a priority below its own, 0, on node gpu-a
   whether a node will come is not known: no autoscaler has written an Event about it
@@ -38,7 +40,7 @@ def test_causes_are_printed_in_order(tmp_path: Path) -> None:
 
 TABLE = """\
 POD                  SINCE   GPUS   WHY                  FIX (! is enough alone)
-team/waits                     16   more than any node     ask for 8 nvidia.com/gpu at most, in more pods, and wait until so much is free
+team/waits                     16   more than any node     ask for 8 nvidia.com/gpu at most, in more pods
 team/job/train × 2   6m         8   GPUs taken           ! wait for pod/on-a in team (8 nvidia.com/gpu on a) to end
 """
 

@@ -28,6 +28,7 @@ class FakeApi:
         """A watch from a version before this one gets 410."""
         self.requests: list[tuple[str, str, dict[str, str]]] = []
         self.tokens: list[str | None] = []
+        self.impersonated: list[list[tuple[str, str]]] = []
         self.refuse: dict[tuple[str, str], tuple[int, str]] = {}
         """The status and message of a refusal, by verb (`list`, `watch`, `get`, `put`, `post`, `patch`) and path."""
         self.texts: dict[str, str] = {}
@@ -95,6 +96,7 @@ class FakeApi:
         verb = "watch" if "watch" in query else self._verb(request)
         self.requests.append((verb, path, query))
         self.tokens.append(request.headers.get("Authorization"))
+        self.impersonated.append([each for each in request.headers.items() if each[0].startswith("Impersonate-")])
         if path in self.texts:
             verb = "get"
         if (verb, path) in self.refuse:

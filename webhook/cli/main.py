@@ -17,6 +17,7 @@ import typer
 from typer.core import TyperCommand, TyperGroup
 from typer.main import get_command
 
+from webhook.cli.connection import OPTIONS
 from webhook.cli.terminal import COULD_NOT, guarded, say
 from webhook.text import bare
 
@@ -61,6 +62,8 @@ class _Commands(Mapping[str, TyperCommand | TyperGroup]):
         alone.command(name)(guarded(getattr(import_module(f"webhook.cli.{module}"), function)))
         command = get_command(alone)
         assert isinstance(command, TyperCommand)
+        if any(each.name == "kubeconfig" for each in command.params):
+            command.params += OPTIONS
         return command
 
     def __iter__(self) -> Iterator[str]:

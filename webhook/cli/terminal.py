@@ -205,17 +205,15 @@ def _is_number(text: str) -> bool:
 
 
 def show(*lines: Text) -> None:
-    """Print lines on stdout; on a terminal a long one goes on below, indented. An unprintable character becomes a space: tenants
-    write parts of this text."""
+    """Print lines on stdout; on a terminal a long one goes on below, indented. Each stays one line, and an unprintable character
+    becomes a space: tenants write parts of this text."""
     if not lines:
         return
     for each in lines:
-        each.plain = printable_lines(each.plain)
+        each.plain = printable(each.plain)
     console = _stdout()
     if console.is_terminal:
-        lines = tuple(
-            part for each in lines for line in each.split("\n", allow_blank=True) for part in _wrapped(line, console)
-        )
+        lines = tuple(part for each in lines for part in _wrapped(each, console))
     _print([[each] for each in lines])
 
 

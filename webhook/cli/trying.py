@@ -254,7 +254,7 @@ def _print_tried(tried: Tried, snapshot: Snapshot, *, wide: bool) -> None:
     show_decision(entry["decision"])
     if tried.waiting:
         count = plural(len(tried.waiting), "pod")
-        show(Text(f"  {count} would wait, ! marks what is enough alone:"), *cause_lines(tried.causes, wide=wide))
+        show(Text(f"  {count} would wait, ! marks a fix that is enough alone:"), *cause_lines(tried.causes, wide=wide))
 
 
 def _head(tried: Tried, *, wide: bool, blind: bool) -> Text:

@@ -120,7 +120,7 @@ def _print(rows: Iterable[Row], taken: float) -> None:
             age(row.since, taken),
             row.gpus or "",
             words_of(row.cause.cause),
-            Text.assemble("! " if row.cause.helps else "  ", (first_fix(row.cause), "green")),
+            Text.assemble("! " if row.cause.helps else "  ", (row.cause.fixes[0].line, "green")),
         )
         for row in rows
     ]
@@ -128,11 +128,6 @@ def _print(rows: Iterable[Row], taken: float) -> None:
         ["POD", "SINCE", "GPUS", "WHY", "FIX (! is enough alone)"], cells, cut_last=True, drop=["SINCE", "GPUS", "WHY"]
     )
     say(f"all causes and fixes: {PROGRAM} why NAME, or -o wide", "dim")
-
-
-def first_fix(cause: Cause) -> str:
-    """The first of the fixes of a cause."""
-    return cause.fix.partition(", or ")[0]
 
 
 def words_of(cause: str) -> str:
@@ -152,7 +147,7 @@ def _lines(answer: Answer, title: str, *, wide: bool) -> Iterator[Text]:
 
 
 def cause_lines(causes: Iterable[Cause], *, wide: bool) -> Iterator[Text]:
-    """Each cause with its fix. `!` marks a fix that is enough alone. If not `wide`, causes of nodes that are not for the pod
+    """Each cause with its fixes. `!` marks one that is enough alone. If not `wide`, causes of nodes that are not for the pod
     are one line."""
     others: dict[str, tuple[set[str], int]] = {}
     for cause in causes:
@@ -161,8 +156,11 @@ def cause_lines(causes: Iterable[Cause], *, wide: bool) -> Iterator[Text]:
             new = {*cause.nodes}.difference(*[known for known, _ in others.values()])  # a node counts once
             others[cause.cause] = names | new, helps + cause.helps
             continue
-        yield Text.assemble("! " if cause.helps else "  ", (cause.cause, "yellow"), f": {cause.text}")
-        yield Text.assemble("    → ", (cause.fix, "green"))
+        yield Text.assemble("  ", (cause.cause, "yellow"), f": {cause.text}")
+        for fix in cause.fixes:
+            yield Text.assemble("    ! " if fix.helps else "    → ", (fix.line, "green"))
+        if cause.then:
+            yield Text(f"      the first is not enough: then {cause.then}")
         if wide and cause.nodes:
             yield Text(f"    nodes: {', '.join(cause.nodes)}", style="dim")
     if others:

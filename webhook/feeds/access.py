@@ -28,6 +28,15 @@ class Access(NamedTuple):
     """The name in the certificate of the API server, if it is not the host of `base`."""
     lasts: float
     """Seconds until the credentials must be read again, because tokens expire."""
+    more: tuple[tuple[str, str], ...] = ()
+    """Headers of each request beside that, such as those that impersonate somebody."""
+    timeout: float | None = None
+    """Seconds that an answer may take; None: as long as usual."""
+
+    @property
+    def headers(self) -> list[tuple[str, str]]:
+        """Who asks, as headers of a request."""
+        return [*([("Authorization", self.authorization)] if self.authorization else []), *self.more]
 
 
 def always(access: Access) -> Callable[[], Awaitable[Access]]:

@@ -134,7 +134,7 @@ class Api:
             connection = await self._session.ws_connect(
                 access.base + path,
                 params=query,
-                headers={hdrs.AUTHORIZATION: access.authorization} if access.authorization else None,
+                headers=access.headers,
                 protocols=(_EXEC_PROTOCOL,),
                 max_msg_size=size,
                 ssl=access.tls if access.tls is not None else True,
@@ -160,17 +160,17 @@ class Api:
     async def _open(
         self, method: str, path: str, obj: Object | None, query: dict[str, str], limits: ClientTimeout
     ) -> AsyncIterator[aiohttp.ClientResponse]:
-        headers = {hdrs.CONTENT_TYPE: "application/merge-patch+json" if method == "PATCH" else "application/json"}
+        content = "application/merge-patch+json" if method == "PATCH" else "application/json"
         with _as_api_error(f"{method} {path}"):
             access = await self._current()
-            if access.authorization:
-                headers[hdrs.AUTHORIZATION] = access.authorization
+            if access.timeout and limits.total:
+                limits = ClientTimeout(total=access.timeout, sock_connect=CONNECT_SECONDS)
             async with self._session.request(
                 method,
                 access.base + path,
                 params=query,
                 data=orjson.dumps(obj) if obj is not None else None,
-                headers=headers,
+                headers=[(hdrs.CONTENT_TYPE, content), *access.headers],
                 timeout=limits,
                 ssl=access.tls if access.tls is not None else True,
                 server_hostname=access.server_name,

@@ -58,8 +58,8 @@ WHOLE_GPU: Final = One("whole")
 def one_on(resource: str, kind: GpuKind, node: Mapping[str, str], offered: int = 0) -> One:
     """What one of `resource` is on a node that has these labels. `kind`: what it is by the policy.
 
-    `offered`: its allocatable amount. Some labels say that GPUs are shared, but not by how many pods. Then it is `offered` divided
-    by the labelled number of GPUs, and 2 at least.
+    `offered`: its allocatable amount. Some labels say that GPUs are shared, but not by how many pods. Then that number is
+    `offered` divided by the labelled number of GPUs, and 2 at least.
     """
     one = One(kind, alone=kind == "share" or any([matches(pattern, resource) for pattern in _ALONE]))
     for label in _DIVIDED.get(resource, ()):

@@ -13,7 +13,7 @@ from webhook.whatif.cluster.devices import PodGpus
 from webhook.whatif.cluster.snapshot import full_name
 from webhook.whatif.disruption import Budgets, forbidden
 from webhook.whatif.waiting.diagnosis import fits
-from webhook.whatif.waiting.free_devices import SIMULATED
+from webhook.whatif.waiting.free_devices import again
 from webhook.whatif.waiting.situation import Case, Situation
 
 _MAX_TRIED: Final = 100
@@ -100,7 +100,7 @@ class Moving:
     def _moves(self, row: int, pods: list[Pod], allowed: Mask) -> list[Move]:
         s, moves = self._s, list[Move]()
         for pod in pods:
-            case = Case(s, _again(pod))
+            case = Case(s, again(pod))
             why = self._why_not(pod)
             target = None if why else _target(s, case, row, list(self._devices.of(pod)), allowed)
             if target is None:
@@ -123,15 +123,6 @@ class Moving:
 
     def _trains(self, pod: Pod) -> bool:
         return str(record_of(pod).get("class") or "") == "training"
-
-
-def _again(pod: Pod) -> Pod:
-    """The pod as its controller will create it again: nobody has made its claims."""
-    return {
-        **pod,
-        "metadata": {**pod["metadata"], "uid": f"{SIMULATED}{pod['metadata'].get('uid')}"},
-        "status": {name: value for name, value in pod["status"].items() if name != "resourceClaimStatuses"},
-    }
 
 
 def _target(s: Situation, case: Case, away_from: int, gpus: list[str], allowed: Mask) -> int | None:

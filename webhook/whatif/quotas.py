@@ -13,6 +13,7 @@ from webhook.kube.quantity import parse_quantity
 from webhook.text import amount_number, bare
 from webhook.whatif.cluster.snapshot import Snapshot
 from webhook.whatif.waiting.causes import Cause
+from webhook.whatif.waiting.workloads import over_quota
 
 _PODS: Final = ("pods", "count/pods")
 _PLAIN: Final = ("cpu", "memory", "ephemeral-storage")
@@ -50,9 +51,7 @@ class Quotas:
                 lacks.setdefault(name, []).append(f"{shown[0]} {bare(key)} asked for, {shown[1]} left")
         if lacks:
             text = "; ".join(f"quota {bare(name)}: {', '.join(parts)}" for name, parts in lacks.items())
-            raised = f"kubectl edit quota {bare(next(iter(lacks)))} -n {namespace}"
-            fix = f"ask for less, end what uses it (kubectl get pods -n {namespace}), or raise it: {raised}"
-            return Cause("quotaExceeded", f"it could not be created: {text}", fix)
+            return over_quota(f"it could not be created: {text}", next(iter(lacks)), namespace)
         for (name, key), amount in asked.items():
             self._left[namespace][name][key] -= amount
         return None

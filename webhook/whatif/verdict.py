@@ -64,15 +64,22 @@ class Verdict(NamedTuple):
 
 
 def verdict(
-    document: Document, policy: Policy, view: StateView, placer: Placer, *, asks: bool = True, chooses: bool = True
+    document: Document,
+    policy: Policy,
+    view: StateView,
+    placer: Placer,
+    *,
+    asks: bool = True,
+    chooses: bool = True,
+    everywhere: bool = False,
 ) -> Verdict:
-    """Ask both hooks about a new pod, with `asks` and if its namespace has opted in. `chooses`: whether a node is chosen; none is
-    reserved. Raises BadInput if the object is not a pod."""
+    """Ask both hooks about a new pod, with `asks` and if its namespace has opted in or `everywhere`. `chooses`: whether a node is
+    chosen; none is reserved. Raises BadInput if the object is not a pod."""
     try:
         check(document.request.object)
         document = as_new(document, view)
         request = document.request
-        asked = asks and opted_in(request.namespace, view)
+        asked = asks and (everywhere or opted_in(request.namespace, view))
         if before := refused(request, document.refusals):
             return Verdict("refused", request, request.object or {}, IGNORED, before, asked)
         mutated, validated, pod = (

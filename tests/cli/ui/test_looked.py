@@ -153,7 +153,7 @@ async def test_only_whole_commands_without_a_trap_can_be_copied(tab: Tab) -> Non
         )
     assert copied == {
         "hooked": ["Copy: kubectl get mutatingwebhookconfigurations,validatingwebhookconfigurations"],
-        "quoted": ["Copy: kubectl get pods -n team-b"],
+        "quoted": ["Copy: kubectl get pods -n team-b", "Copy: kubectl edit quota 'q`id`' -n team-b"],
         "classless": [],
     }
 

@@ -37,7 +37,7 @@ def fixed(tmp_path_factory: pytest.TempPathFactory) -> Fixed:
 
 @pytest.fixture
 async def url(fixed: Fixed) -> AsyncIterator[str]:
-    runner = web.AppRunner(server.app(fixed, TOKEN), access_log=None, shutdown_timeout=0.1)
+    runner = web.AppRunner(server.app(fixed, TOKEN, "first"), access_log=None, shutdown_timeout=0.1)
     await runner.setup()
     await web.TCPSite(runner, server.ADDRESS, 0).start()
     yield f"http://{server.ADDRESS}:{runner.addresses[0][1]}"
@@ -56,6 +56,19 @@ async def test_the_page_says_nothing_and_the_state_all(url: str) -> None:
     status, text, _ = await ask(url + "/state", KNOWN)
     assert status == 200
     assert "research" in text
+
+
+async def test_the_token_is_given_once_to_a_browser_whose_arguments_others_see(url: str) -> None:
+    async with aiohttp.ClientSession() as http:
+        for once, status, to in (
+            ("x", 200, None),
+            ("", 200, None),
+            ("first", 302, f"/#token={TOKEN}"),
+            ("first", 200, None),
+        ):
+            async with http.get(f"{url}/?once={once}", allow_redirects=False) as answer:
+                assert (answer.status, answer.headers.get("Location")) == (status, to)
+                assert TOKEN not in await answer.text()
 
 
 @pytest.mark.parametrize(

@@ -132,7 +132,7 @@ AMOUNTS = [
     ),
     taken(
         "a rolling update on the last GPU", 1, "node p-a: 0", nodes=[node("p-a", 1)], made=deployment("waits", 2, 1),
-        fix=lambda k: k.patch("Deployment", "waits", {"spec": {"replicas": 1}}), about="waits-", advises="run fewer replicas",
+        fix=lambda k: k.patch("Deployment", "waits", {"spec": {"replicas": 1}}), about="waits-", advises="add a node",
     ),
     taken(
         "a pod of a DaemonSet whose node is full (kubernetes#93934)", 8, "node p-a: 2", held("other", 6), made=DAEMON, fix=lambda k: k.end("other"), about="waits-",
@@ -192,14 +192,14 @@ AMOUNTS = [
     ),
     short("two GPUs of nodes that have one each (k8s-device-plugin#165)", "nodesTooSmall", "nodes p-a, p-b: too small: 2 nvidia.com/gpu asked for, 1 there when empty", waits(2), [node("p-a", 1), node("p-b", 1)]),
     short("more CPU than a node with GPUs has (docker-selkies-egl-desktop#35)", "nodesTooSmall", "node p-a: too small: 120 cpu asked for, 96 there when empty", wants({GPU: "1", "cpu": "120"}), one(cpu="96"), "cpu"),
-    short("GPUs that are not allocatable", "nodesTooSmall", "node p-a: 6 of 8 nvidia.com/gpu are allocatable, 8 asked for", waits(8), [PART], fix=offering(**{GPU: "8"}), advises="see why: kubectl describe node p-a"),
+    short("GPUs that are not allocatable", "nodesTooSmall", "node p-a: 6 of 8 nvidia.com/gpu are allocatable, 8 asked for", waits(8), [PART], advises="ask for 6 nvidia.com/gpu at most"),
     short(
         "room that is kept for a pod which preempts", "nominated", "node p-a has room, which the scheduler keeps for pod NAMESPACE/urgent: it preempted others there", waits(2),
         fix=lambda k: k.end("urgent"), before=[HIGH, holding(held("victim", 4))], happens=preempts,
     ),
     Case(
         "a victim that has not ended", "preempting", "it preempts 1 pod on p-a (NAMESPACE/victim), which have not ended yet", one(), waits(8, priorityClassName="p-high"),
-        fix=lambda k: k.patch("Pod", "victim", {"metadata": {"finalizers": None}}), before=[HIGH, holding(held("victim", 8))],
+        before=[HIGH, holding(held("victim", 8))],
     ),
     short("time-sliced nodes under another name", "otherGpuResource", "node p-b: nvidia.com/gpu.shared in place of nvidia.com/gpu", waits(nodeSelector={HOSTNAME: "p-b"}), [node("p-a", 1), RENAMED], before=[held("other", 1)]),
     short("GPUs that are split by MIG", "otherGpuResource", "node p-a: nvidia.com/mig-1g.10gb", waits(), one(mig={"1g.10gb": 7})),

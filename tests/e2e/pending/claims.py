@@ -114,6 +114,9 @@ LOCAL, SLOW = [
     made("StorageClass", name, provisioner="kubernetes.io/no-provisioner", volumeBindingMode=mode)
     for name, mode in (("class-local", "WaitForFirstConsumer"), ("class-slow", "Immediate"))
 ]
+LATE = made("StorageClass", "class-late", provisioner="csi.example.com", volumeBindingMode="WaitForFirstConsumer")
+ELSEWHERE = [{"matchLabelExpressions": [{"key": ZONE, "values": ["zone-nowhere"]}]}]
+ZONAL = {**LATE, "metadata": {"name": "class-zonal"}, "allowedTopologies": ELSEWHERE}
 OF_LOCAL = volume_claim("data", storageClassName="class-local")
 NO_VOLUME = "no volume suits claim data, and class class-local makes none"
 MAKE_ONE = "create a PersistentVolume of class class-local"
@@ -130,7 +133,7 @@ CLAIMS = [
     ),
     Case(
         "a misspelt ResourceClaim", "claimMissing", 'ResourceClaim "c" does not exist in NAMESPACE; nearest: cc', one(), waits(0, **has_claims("c")),
-        fix=lambda k: k.again(**has_claims("cc")), before=[CLASS, offered({}), asking("cc")], advises="name cc in place of c",
+        before=[CLASS, offered({}), asking("cc")], advises="name cc in place of c",
     ),
     Case(
         "a claim template that is not there", "claimTemplateMissing", 'ResourceClaimTemplate "t" does not exist in NAMESPACE', one(), waits(0, **TEMPLATED),
@@ -138,7 +141,7 @@ CLAIMS = [
     ),
     Case(
         "a misspelt claim template", "claimTemplateMissing", 'ResourceClaimTemplate "tt" does not exist in NAMESPACE; nearest: t', one(), waits(0, **MISSPELT),
-        fix=lambda k: k.again(**TEMPLATED), before=[CLASS, offered({}), TEMPLATE], advises="name t in place of tt",
+        before=[CLASS, offered({}), TEMPLATE], advises="name t in place of tt",
     ),
     Case(
         "a device class that is not there", "deviceClassMissing", 'DeviceClass "gpu.example.com" does not exist (claim c)', one(), waits(0, **has_claims("c")),
@@ -165,7 +168,7 @@ CLAIMS = [
     lacking(
         "two devices that are to be of one NUMA node", "claim c: 2 devices of gpu.example.com wanted, at most 1 free on a node: not on node p-a",
         offered(attributes(numa={"int": 0}), attributes(numa={"int": 1})), asking("c", exactly(count=2), constraints=[{"matchAttribute": "gpu.example.com/numa"}]),
-        fix=another(asking("cc")), advises="ask for at most 1 in a claim",
+        fix=another(asking("cc")), advises="ask for at most 1 in a new claim",
     ),
     lacking(
         "two requests that want the same device", "claim c: not enough devices for all requests together on node p-a", offered(A100, OTHERS),
@@ -197,7 +200,7 @@ CLAIMS = [
     ),
     without(
         "a misspelt volume claim", "volumeClaimMissing", 'PersistentVolumeClaim "dataa" does not exist in NAMESPACE; nearest: data', 'persistentvolumeclaim "dataa" not found',
-        lambda k: k.again(**mounts("data")), volume("pv-data"), volume_claim("data", "pv-data"), of="dataa", advises="name data in place of dataa",
+        None, volume("pv-data"), volume_claim("data", "pv-data"), of="dataa", advises="name data in place of dataa",
     ),
     without(
         "a volume claim that nothing binds", "volumeClaimUnbound", "PersistentVolumeClaim data is not bound", UNBOUND, making(volume("pv-unbound", storageClassName="class-slow")),
@@ -221,11 +224,19 @@ CLAIMS = [
     ),
     without(
         "a claim for one pod alone", "volumeInUse", "PersistentVolumeClaim data is ReadWriteOncePod, and pod NAMESPACE/other has it", "ReadWriteOncePod",
-        lambda k: k.end("other"), volume("pv-alone", **ALONE), volume_claim("data", "pv-alone", **ALONE), pod("other", **mounts("data")),
+        None, volume("pv-alone", **ALONE), volume_claim("data", "pv-alone", **ALONE), pod("other", **mounts("data")),
     ),
     without(
         "as many volumes as can be attached", "volumeLimit", "node p-a: as many volumes as can be attached: csi.example.com takes 1 on a node", "exceed max volume count",
         lambda k: k.end("other"), LIMITED, of_csi(0), of_csi(1), volume_claim("one", "pv-a"), volume_claim("two", "pv-b"), pod("other", **mounts("one")), of="two",
+    ),
+    without(
+        "a volume that is not made yet, and no more can be attached", "volumeLimit", "node p-a: as many volumes as can be attached: csi.example.com takes 1 on a node", "exceed max volume count",
+        lambda k: k.again(volumes=None), LIMITED, LATE, of_csi(0), volume_claim("one", "pv-a"), volume_claim("two", storageClassName="class-late"), pod("other", **mounts("one")), of="two",
+    ),
+    without(
+        "a class whose zone has no node", "volumeNodeConflict", "a volume of class class-zonal for claim data cannot be reached from node p-a", "didn't find available persistent volumes",
+        lambda k: k.again(volumes=None), ZONAL, volume_claim("data", storageClassName="class-zonal"),
     ),
     without(
         "a volume in another zone", "gpusTaken", "all GPUs are taken: 8 nvidia.com/gpu asked for; free on node p-b: 7 in all, at most 7 on one", "node affinity",

@@ -1,9 +1,10 @@
-"""Applies the first fix of a cause, as a person reads it."""
+"""Applies the first fix of a cause: the change that it was tried with."""
 
-import re
-
-from tests.e2e.pending.kit import GPU, Json, Kit
+from tests.e2e.pending.kit import Json, Kit
 from webhook.whatif.waiting.causes import Cause
+
+CHANGED = ("nodeSelector", "affinity", "tolerations", "topologySpreadConstraints", "schedulerName", "resources")
+"""Fields of a pod's spec that a fix changes, besides its containers, claims and volumes."""
 
 
 class Open(Exception):
@@ -11,35 +12,26 @@ class Open(Exception):
 
 
 async def apply(kit: Kit, cause: Cause) -> None:
-    """Do what the first alternative of a fix says. Raises Open for one that leaves open what to do."""
-    if cause.fixed is not None:
-        spec = cause.fixed["spec"]
-        same = ("nodeSelector", "affinity", "tolerations", "topologySpreadConstraints", "schedulerName")
+    """Do what the first fix says. Raises Open for one that leaves open what to do."""
+    fix = cause.fixes[0]
+    if fix.ends:
+        for pod in fix.ends:
+            await kit.api.patch("Pod", pod["metadata"]["name"], {"metadata": {"finalizers": None}}, kit.namespace)
+            await kit.api.delete("Pod", pod["metadata"]["name"], kit.namespace, grace=0, missing_ok=True)
+    elif fix.on:
+        assert fix.command[:2] == ("kubectl", "uncordon"), fix
+        await kit.api.patch("Node", fix.command[2], {"spec": {"unschedulable": None}})
+    elif fix.pod is not None and kit.pod["kind"] == "Pod":
+        spec = fix.pod["spec"]
         lists = {kind: [_own(each) for each in spec.get(kind) or ()] for kind in ("containers", "initContainers")}
-        await kit.again(**{name: spec.get(name) for name in same}, **lists)
-    elif asked := re.match(r"ask for (\d\S*)(?: (\S+/\S+|cpu|memory|ephemeral-storage))?", cause.fix):
-        if kit.pod["kind"] != "Pod":
-            raise Open(cause.fix)
-        if " in spec.resources" in cause.fix.partition(", or ")[0]:
-            await kit.again(resources={"requests": {str(asked[2]): asked[1]}})
-            return
-        kind = "initContainers" if "init container" in cause.text else "containers"
-        where = re.search(r' in container "(\S+?)"', cause.fix)
-        containers = [*kit.pod["spec"][kind]]
-        at = next((n for n, each in enumerate(containers) if where and each["name"] == where[1]), 0)
-        limits = {**containers[at]["resources"]["limits"], asked[2] or GPU: asked[1]}
-        containers[at] = {**containers[at], "resources": {"limits": limits, "requests": limits}}
-        await kit.again(**{kind: containers})
-    elif ended := re.match(r"wait for (\w+)/(\S+) in ", cause.fix):
-        kind = {kind.lower(): kind for kind in ("Pod", "Job", "Deployment")}[ended[1]]
-        await kit.api.patch(kind, ended[2], {"metadata": {"finalizers": None}}, kit.namespace)
-        await kit.api.delete(kind, ended[2], kit.namespace, grace=0, missing_ok=True)
-    elif names := re.search(r"kubectl uncordon (\S+)", cause.fix):
-        await kit.api.patch("Node", names[1], {"spec": {"unschedulable": None}})
+        volumes = [each for each in spec.get("volumes") or () if "projected" not in each]
+        more = {"volumes": volumes or None, "resourceClaims": spec.get("resourceClaims")}
+        await kit.again(**{name: spec.get(name) for name in CHANGED}, **lists, **more)
     else:
         raise Open(f"{cause.cause}: {cause.fix!r} needs somebody who knows more")
 
 
 def _own(container: Json) -> Json:
     """The container without what the API server adds."""
-    return {name: container[name] for name in ("name", "image", "resources", "ports") if name in container}
+    own = ("name", "image", "resources", "ports", "restartPolicy")
+    return {name: container[name] for name in own if name in container}

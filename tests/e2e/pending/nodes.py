@@ -23,7 +23,10 @@ async def without_taints(kit: Kit) -> None:
 
 
 def passing(
-    name: str, taint: str, text: str, advises: str = "see what is wrong there: kubectl describe node p-a"
+    name: str,
+    taint: str,
+    text: str,
+    advises: str = "see what is wrong there; the taint goes when it is repaired: kubectl describe node p-a",
 ) -> Case:
     """By a taint of the only node it is not ready, or is about to go."""
     nodes, text = one(taints=[taint]), f"node p-a: {text}"
@@ -57,7 +60,7 @@ def either(key: str, *values: str) -> Json:
 
 
 OF_GPUS, OF_TEAM = "nvidia.com/gpu=present:NoSchedule", "team=x:NoSchedule"
-GOING = "see whether it goes: kubectl describe node p-a; if it is to stay: kubectl taint node p-a "
+GOING = "see whether it goes: kubectl describe node p-a, or if it is to stay: kubectl taint node p-a "
 KARPENTER = event("FailedScheduling", "no instance type satisfied", "karpenter")
 KATA = made("RuntimeClass", "p-kata", handler="kata", scheduling={"nodeSelector": {"example.com/kata": "yes"}})
 CORDONED = "node p-a: cordoned (spec.unschedulable)"
@@ -122,7 +125,7 @@ NODES = [
     ),
     Case(
         "a node by its field that is not there", "pinnedNode", "pinned to 1 node (p-z) by its manifest, and p-z is no node of this cluster",
-        one(), waits(affinity=required("metadata.name", "In", "p-z", part="matchFields")), "[NodeAffinity]", lambda k: k.again(affinity=None),
+        one(), waits(affinity=required("metadata.name", "In", "p-z", part="matchFields")), "[NodeAffinity]",
         advises="remove the node's name from spec.affinity.nodeAffinity",
     ),
     Case(

@@ -13,7 +13,7 @@ def of_nobody(name: str, scheduler: str, **labels: str) -> Case:
     text = f'no scheduler "{scheduler}" was ever seen to do anything here; there are default-scheduler'
     made = pod("waits", schedulerName=scheduler, labels=labels)
     advises = "set spec.schedulerName to default-scheduler"
-    return Case(name, "unknownScheduler", text, one(), made, fix=lambda k: k.again(schedulerName=None), advises=advises)
+    return Case(name, "unknownScheduler", text, one(), made, advises=advises)
 
 
 def not_made(name: str, cause: str, text: str, made: Json, fix: Fix, *before: Json, **more: Any) -> Case:
@@ -194,7 +194,7 @@ WORKLOADS = [
     ),
     Case(
         "a host port", "hostPort", "host ports taken on node p-a: 8080 by NAMESPACE/other",
-        one(), {**pod("waits"), "spec": ON_A_PORT}, "free ports", lambda k: k.again(containers=[asking({GPU: "1"})]), [{**pod("other"), "spec": ON_A_PORT}],
+        one(), {**pod("waits"), "spec": ON_A_PORT}, "free ports", before=[{**pod("other"), "spec": ON_A_PORT}],
     ),
     Case(
         "a port of the host's network", "hostPort", "host ports taken on node p-a: 8080 by NAMESPACE/other",
@@ -239,10 +239,9 @@ WORKLOADS = [
     ),
     spread(
         "fewer domains than minDomains", f"{ZONE} with maxSkew 1 (pods now: zone-a 1, zone-b 1) and minDomains 3, of which there are 2, keeps it from nodes p-a, p-b",
-        two(), OURS, held("two", 1, "p-b", labels={"app": "waits"}), topologyKey=ZONE, minDomains=3, fix=lambda k: k.again(topologySpreadConstraints=None),
+        two(), OURS, held("two", 1, "p-b", labels={"app": "waits"}), topologyKey=ZONE, minDomains=3,
     ),
     spread(
         "spread over a label that no node has (SREGym#854)", "example.com/rack", one(), topologyKey="example.com/rack", says="missing required label",
-        fix=lambda k: k.again(topologySpreadConstraints=None),
     ),
 ]  # fmt: skip

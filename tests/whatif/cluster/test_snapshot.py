@@ -111,7 +111,7 @@ def test_an_anonymous_snapshot_keeps_a_list_of_fields(tmp_path: Path) -> None:
         assert public in text
     plain, hashed = (document("why", "--from", f) for f in (file, tmp_path / "out.json"))
     words = [
-        [(cause["cause"], cause["enough"], len(cause["nodes"])) for cause in each[0]["causes"]]
+        [(cause["cause"], cause["fixes"][0]["enough"], len(cause["nodes"])) for cause in each[0]["causes"]]
         for each in (plain, hashed)
     ]
     assert words[1] == [word for word in words[0] if word[0] != "schedulerOther"]

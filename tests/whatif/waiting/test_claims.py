@@ -53,9 +53,9 @@ TWO = [device("a"), device("b")]
 CASES = [
     pytest.param(TWO, [ANY, ANY], [], FREE, "", "", id="two requests, two devices"),
     pytest.param([device("a"), device("b", "L4")], [of_model("A100"), of_model("A100", "L4")], [], FREE, "", "", id="one of them has a choice"),
-    pytest.param(TWO, [{**ANY, "count": 2}], ["a"], NONE_FREE, "2 devices of dc wanted, at most 1 free on a node: not on node n", "or ask for fewer devices: 1 is free", id="one of two is taken"),
-    pytest.param(TWO, [{**ANY, "count": 3}], [], NONE_FREE, "at most 2 free", "ask for at most 2 in a claim, or", id="more than there are"),
-    pytest.param(TWO, [{**ANY, "count": 3}], ["a"], NONE_FREE, "at most 1 free", "ask for at most 1 in a claim (2 when nothing else runs there), or", id="more than there are, and one is taken"),
+    pytest.param(TWO, [{**ANY, "count": 2}], ["a"], NONE_FREE, "2 devices of dc wanted, at most 1 free on a node: not on node n", "ask for at most 1 in a new claim", id="one of two is taken"),
+    pytest.param(TWO, [{**ANY, "count": 3}], [], NONE_FREE, "at most 2 free", "ask for at most 2 in a new claim, or repair the driver on node n", id="more than there are"),
+    pytest.param(TWO, [{**ANY, "count": 3}], ["a"], NONE_FREE, "at most 1 free", "ask for at most 1 in a new claim, or", id="more than there are, and one is taken"),
     pytest.param([device("a"), device("b", **SICK)], [ALL], [], NONE_FREE, "all devices that match are wanted, and others have some of those of node n, or they have taints", "", id="all, and one has a taint"),
     pytest.param([device("a", **SICK)], [ANY], [], NONE_FREE, f"1 device of dc wanted, and {TAINTED}sick", "", id="a device with a taint"),
     pytest.param([device("a", **SICK)], [{**ANY, "tolerations": [{"key": "sick", "operator": "Exists"}]}], [], FREE, "", "", id="a taint that is tolerated"),
@@ -133,9 +133,11 @@ WEBHOOK = 'PodResourceClaim gpu: admission webhook "x.example" denied the reques
 @pytest.mark.parametrize(
     ("says", "word", "text", "fix"),
     [
-        pytest.param("", "claimMissing", " yet", "see kubectl describe pod -n team waits", id="nothing was said"),
+        pytest.param("", "claimMissing", " yet", "see why: kubectl describe pod waits -n team", id="nothing was said"),
         pytest.param(f"PodResourceClaim more: {REFUSED}", "claimMissing", " yet", "", id="another claim"),
-        pytest.param(CREATING, "quotaExceeded", f": {NUMBERS}", "(kubectl get resourceclaims -n team)", id="a quota"),
+        pytest.param(
+            CREATING, "quotaExceeded", f": {NUMBERS}", ": kubectl get resourceclaims -n team, or", id="a quota"
+        ),
         pytest.param(WEBHOOK, "refused", ": webhook x.example: no", "", id="a webhook"),
     ],
 )

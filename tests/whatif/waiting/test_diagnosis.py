@@ -19,7 +19,7 @@ from webhook.errors import BadInput
 from webhook.kube.pod import KUEUE
 from webhook.whatif.answers import answers, asked
 from webhook.whatif.offline import load_policy
-from webhook.whatif.waiting.causes import Cause, ordered
+from webhook.whatif.waiting.causes import Cause, Fix, ordered
 
 GROUP = {"schedulingGroup": {"podGroupName": "ring"}}
 GANG = {"spec": {"schedulingPolicy": {"gang": {"minCount": 4}}}}
@@ -74,7 +74,9 @@ def test_the_cause_of_waiting(tmp_path: Path, word: str, text: str, objects: lis
 
 def test_the_values_to_choose_from_are_those_of_nodes_with_the_label(tmp_path: Path) -> None:
     found = answer(tmp_path, node("n", labels={"size": "40"}), node("m"), waiting(affinity=required("size", "In", "x")))
-    assert found.causes[0].fix.startswith("set spec.affinity.nodeAffinity to 40, or label")
+    assert found.causes[0].fix.startswith(
+        "set spec.affinity.nodeAffinity to 40: node n could take it then (NVIDIA-A100-SXM4-80GB), or label"
+    )
 
 
 @pytest.mark.parametrize(("restarts", "word"), [(None, "fitsNow"), ("Always", "hostPort")])
@@ -93,7 +95,7 @@ MADE_OF_A_VOLUME = {"volumes": [{"name": "scratch", "ephemeral": {"volumeClaimTe
 def test_the_claim_of_an_ephemeral_volume_is_made_by_nobody_else(tmp_path: Path) -> None:
     (cause,) = answer(tmp_path, node("n"), waiting(**MADE_OF_A_VOLUME)).causes
     text = "PersistentVolumeClaim waits-scratch was not made yet of its ephemeral volume"
-    assert cause[:3] == ("volumeClaimMissing", text, "see kubectl describe pod -n team waits")
+    assert (*cause[:2], cause.fix) == ("volumeClaimMissing", text, "see why: kubectl describe pod waits -n team")
 
 
 @pytest.mark.parametrize(("default", "more"), [("true", ""), ("false", ", and no class is the default")])
@@ -132,13 +134,13 @@ KUEUES = "see why it has not: kubectl describe workloads.kueue.x-k8s.io -n team"
 )  # fmt: skip
 def test_a_gate_is_left_to_who_takes_it_away(tmp_path: Path, gate: str, text: str, fix: str) -> None:
     (cause,) = answer(tmp_path, node("n"), waiting(schedulingGates=[{"name": gate}])).causes
-    assert cause[:3] == ("schedulingGate", f"scheduling gate {gate}: {text}", fix)
+    assert (*cause[:2], cause.fix) == ("schedulingGate", f"scheduling gate {gate}: {text}", fix)
 
 
 @pytest.mark.parametrize(
     ("above", "labels", "text", "fix"),
     [
-        pytest.param([], {}, "its pods are made when it is resumed", "resume it: kubectl patch job/train-0 -n team", id="alone"),
+        pytest.param([], {}, "its pods are made when it is resumed", "resume it: kubectl patch job/train-0 --type merge", id="alone"),
         pytest.param([("JobSet", "train")], {}, "jobset/train resumes it", "see why it has not: kubectl describe jobset/train -n team", id="its JobSet"),
         pytest.param([("JobSet", "train"), ("TrainJob", "fit")], {}, "trainjob/fit resumes it", "see why it has not: kubectl describe trainjob/fit -n team", id="the topmost"),
         pytest.param([("JobSet", "train")], {KUEUE: "gpus"}, 'from queue "gpus"', "see what its Workload waits for: kubectl describe workloads.kueue.x-k8s.io -n team", id="in the queue of its JobSet"),
@@ -256,7 +258,7 @@ def test_the_fix_for_taints_is_their_tolerations(tmp_path: Path) -> None:
 )
 def test_no_toleration_is_advised_of_a_taint_that_passes(tmp_path: Path, taint: str, text: str, fix: str) -> None:
     (cause,) = answer(tmp_path, node("n", taints=[taint]), waiting()).causes
-    assert (cause.cause, cause.nodes, cause.fixed) == ("notReady", ("n",), None)
+    assert (cause.cause, cause.nodes, cause.helps) == ("notReady", ("n",), 0)
     assert cause.text.startswith(f"node n: {text}")
     assert cause.fix.startswith(fix)
 
@@ -328,10 +330,10 @@ def test_a_node_counts_for_the_first_check_that_excludes_it(tmp_path: Path) -> N
 
 def test_a_cause_whose_fix_alone_helps_comes_first() -> None:
     causes = [
-        Cause("noGpus", "", "", ("a",)),
-        Cause("cordoned", "", "", ("b",), 1),
-        Cause("nodeSelector", "", "", ("c",), 0),
-        Cause("queued", "", ""),
+        Cause.of("noGpus", "", "", nodes=("a",)),
+        Cause.of("cordoned", "", Fix("", helps=1), nodes=("b",)),
+        Cause.of("nodeSelector", "", "", nodes=("c",)),
+        Cause.of("queued", "", ""),
     ]
     assert [cause.cause for cause in ordered(causes)] == ["queued", "cordoned", "nodeSelector", "noGpus"]
 

@@ -1,6 +1,6 @@
 """Each fix is tried before it is marked as enough, and causes of nodes that are for the pod come first.
 
-Covers whatif.waiting.diagnosis, whatif.waiting.nodes, whatif.waiting.resources.
+Covers whatif.waiting.diagnosis, whatif.waiting.nodes, whatif.waiting.resources, whatif.commands.
 """
 
 from __future__ import annotations
@@ -9,9 +9,9 @@ from pathlib import Path
 
 import pytest
 
-from tests.cli.objects import Json, placed, snapshot, unschedulable
+from tests.cli.objects import Json, call, document, placed, snapshot, unschedulable, write
 from tests.controlplane.nodes import node
-from tests.controlplane.objects import pod, required
+from tests.controlplane.objects import REQUIRED, pod, required
 from tests.whatif.waiting.waits import answer, held, obj, waiting
 from webhook.whatif.answers import answers
 from webhook.whatif.offline import load_policy
@@ -38,7 +38,7 @@ DEAD = {"labels": {"nvidia.com/gpu.present": "true", "nvidia.com/gpu.count": "8"
         ),
         pytest.param(
             [node("a"), held(8, "a"), waiting(16)],
-            "moreThanAnyNode", False, "ask for 8 nvidia.com/gpu at most, in more pods, and wait until so much is free, or", id="too many, and none is free",
+            "moreThanAnyNode", False, "ask for 8 nvidia.com/gpu at most, in more pods, or add larger nodes. That is not enough: then all GPUs are taken: 8 ", id="too many, and none is free",
         ),
         pytest.param(
             [node("a"), held(6, "a"), node("b", taints=["team=x:NoSchedule"]), waiting(8)],
@@ -50,7 +50,7 @@ DEAD = {"labels": {"nvidia.com/gpu.present": "true", "nvidia.com/gpu.count": "8"
         ),
         pytest.param(
             [node("a", product=A100), waiting(nodeSelector={PRODUCT: "NVIDIA-H200"})],
-            "nodeSelector", True, f"set spec.nodeSelector[{PRODUCT}] to {A100}, or add such a node", id="a model that no node has is no label to add",
+            "nodeSelector", True, f"set spec.nodeSelector[{PRODUCT}] to {A100}: node a could take it then ({A100}), or add such a node", id="a model that no node has is no label to add",
         ),
     ],
 )  # fmt: skip
@@ -94,7 +94,8 @@ def test_of_several_labels_one_with_which_it_would_run_is_given(tmp_path: Path) 
         for each in answer(tmp_path, *nodes, waiting(nodeSelector={PRODUCT: "GPU-X"})).causes
         if each.cause == "nodeSelector"
     ]
-    assert {each.fix for each in causes} == {f"set spec.nodeSelector[{PRODUCT}] to {L4}, or add such a node"}
+    assert {each.fixes[1].line for each in causes} == {"add such a node"}
+    assert {each.fixes[0].words.partition(":")[0] for each in causes} == {f"set spec.nodeSelector[{PRODUCT}] to {L4}"}
     assert [(each.nodes, each.helps) for each in causes] == [(("a", "b"), 1), (("cpu",), 0)]
 
 
@@ -116,7 +117,6 @@ def test_a_toleration_helps_only_on_nodes_that_could_take_the_pod(tmp_path: Path
     }
     assert causes["large",].helps == 1
     assert causes["small",].helps == 0
-    assert causes["small",].fix.endswith(". That is not enough: none of these nodes could take it then")
 
 
 @pytest.mark.parametrize(
@@ -193,7 +193,7 @@ def test_any_workload_whose_end_makes_room_is_named(tmp_path: Path) -> None:
     nodes = [node(name) for name in "abcd"]
     taken = [placed(pod(f"on-{name}", gpus), name) for name, gpus in zip("abcd", (8, 6, 4, 8), strict=True)]
     first = answer(tmp_path, *nodes, *taken, waiting(8)).causes[0]
-    ends = first.fix.partition("wait for ")[2].partition(" to end")[0].split(" or ")
+    ends = [fix.words.removeprefix("wait for ") for fix in first.fixes if fix.ends]
     assert [each.split()[0] for each in ends] == ["pod/on-c", "pod/on-b", "pod/on-a"]
 
 
@@ -212,8 +212,8 @@ def of_group(made: Json, **labels: str) -> Json:
 @pytest.mark.parametrize(
     ("labels", "theirs", "fix"),
     [
-        pytest.param({"leaderworkerset.sigs.k8s.io/name": "vllm"}, {}, "run fewer replicas: its own workload has them, leaderworkerset/vllm in team (8 nvidia.com/gpu on a), or add a node", id="groups of one set"),
-        pytest.param({"leaderworkerset.sigs.k8s.io/name": "vllm", "controller-revision-hash": "2"}, {"controller-revision-hash": "1"}, "let the old ones go first (strategy Recreate or maxSurge 0), or run fewer replicas: leaderworkerset/vllm in team (8 nvidia.com/gpu on a), or add a node", id="pods of an older revision"),
+        pytest.param({"leaderworkerset.sigs.k8s.io/name": "vllm"}, {}, "add a node", id="groups of one set"),
+        pytest.param({"leaderworkerset.sigs.k8s.io/name": "vllm", "controller-revision-hash": "2"}, {"controller-revision-hash": "1"}, "let the old ones go first: strategy Recreate or maxSurge 0, or add a node", id="pods of an older revision"),
     ],
 )  # fmt: skip
 def test_nobody_waits_for_his_own_workload(tmp_path: Path, labels: Json, theirs: Json, fix: str) -> None:
@@ -221,6 +221,7 @@ def test_nobody_waits_for_his_own_workload(tmp_path: Path, labels: Json, theirs:
         tmp_path, node("a"), of_group(held(8, "a"), **(labels | theirs)), of_group(waiting(8), **labels)
     ).causes
     assert (cause.cause, cause.fix, cause.helps) == ("gpusTaken", fix, 0)
+    assert cause.text.endswith("; its own workload, leaderworkerset/vllm in team, has 8 of them")
 
 
 def test_of_two_nodes_the_scheduler_preempts_where_no_budget_is_violated(tmp_path: Path) -> None:
@@ -263,4 +264,109 @@ def test_nodes_that_a_pod_does_not_tolerate_are_no_domains_if_the_constraint_say
 def test_the_model_that_is_one_letter_off_is_put_in_its_place(tmp_path: Path) -> None:
     nodes = [node("a", product=A100), node("b", product="NVIDIA-H200")]
     (cause,) = answer(tmp_path, *nodes, waiting(nodeSelector={PRODUCT: "H20O"})).causes
-    assert cause.fix.startswith(f"set spec.nodeSelector[{PRODUCT}] to NVIDIA-H200, or ")
+    assert cause.fix.startswith(f"set spec.nodeSelector[{PRODUCT}] to NVIDIA-H200: node b could ")
+
+
+def test_a_fix_that_the_webhook_would_refuse_is_not_marked(tmp_path: Path) -> None:
+    """Six are free, and the policy allows four or eight."""
+    policy = load_policy("{profiles: {default: {rules: {gpuLimit: {sizes: [4, 8]}}}}}")
+    found = snapshot(tmp_path, node("a"), held(2, "a"), waiting(8))
+    (cause,) = answers(found, policy, None)[0].causes
+    assert cause.fixes[0].line == "wait for pod/on-a in team (2 nvidia.com/gpu on a) to end", (
+        "that is enough, and first"
+    )
+    (less,) = [fix for fix in cause.fixes if fix.words.startswith("ask for 6")]
+    assert (cause.helps, less.helps) == (1, 0)
+
+
+@pytest.mark.parametrize(
+    ("objects", "marked"),
+    [
+        pytest.param([node("a", cordoned=True), waiting()], ["kubectl", "uncordon", "a"], id="a cordon goes"),
+        pytest.param([node("a", ready=False), waiting()], [], id="nobody can try a repair"),
+        pytest.param([node("a", cordoned=True, taints=["x=y:NoSchedule"]), waiting()], [], id="a cordon is not all"),
+    ],
+)
+def test_what_is_done_to_a_node_is_tried_there(tmp_path: Path, objects: list[Json], marked: list[str]) -> None:
+    found = [fix for cause in answer(tmp_path, *objects).causes for fix in cause.fixes if fix.helps]
+    assert [list(fix.command) for fix in found] == ([marked] if marked else [])
+
+
+def test_the_end_of_a_pod_is_tried_with_all_that_it_holds(tmp_path: Path) -> None:
+    """On a its end frees the GPUs, and a pod that the anti-affinity keeps away is still there."""
+    apart = {
+        "podAntiAffinity": {
+            REQUIRED: [{"labelSelector": {"matchLabels": {"app": "x"}}, "topologyKey": "kubernetes.io/hostname"}]
+        }
+    }
+    other = placed(pod("other", 0, labels={"app": "x"}), "a")
+    causes = answer(tmp_path, node("a"), held(8, "a"), other, waiting(8, affinity=apart)).causes
+    (taken,) = [cause for cause in causes if cause.cause == "gpusTaken"]
+    assert (taken.helps, taken.then) == (0, "its pod anti-affinity keeps it from node a, where pod/other are")
+
+
+UNKNOWN = "0/1 nodes are available: 1 node(s) did not have enough free storage."
+
+
+@pytest.mark.parametrize(
+    ("says", "causes"),
+    [
+        pytest.param(UNKNOWN, [("schedulerOther", 0)], id="a reason that no filter knows"),
+        pytest.param("running PreFilter plugin Coscheduling: minMember is 4", [("schedulerOther", 0)], id="one that is about no node"),
+        pytest.param("0/1 nodes are available: 1 Insufficient cpu.", [("fitsNow", 0), ("schedulerOther", 0)], id="one that is not true any more, as far as is known"),
+        pytest.param("", [("fitsNow", 1)], id="it has said nothing yet"),
+    ],
+)  # fmt: skip
+def test_a_node_that_the_scheduler_rules_out_is_not_called_fit(
+    tmp_path: Path, says: str, causes: list[tuple[str, int]]
+) -> None:
+    waits = placed(pod("waits", 1), None, **(unschedulable(says) if says else {}))
+    assert [(each.cause, each.helps) for each in answer(tmp_path, node("a"), waits).causes] == causes
+
+
+def test_more_nodes_than_the_scheduler_rules_out_are_fit(tmp_path: Path) -> None:
+    waits = placed(pod("waits", 1), None, **unschedulable(UNKNOWN.replace("0/1", "0/2")))
+    first = answer(tmp_path, node("a"), node("b"), waits).causes[0]
+    assert (first.cause, first.helps) == ("fitsNow", 1)
+
+
+def test_a_scheduler_that_says_nothing_is_looked_at(tmp_path: Path) -> None:
+    waits = placed(pod("waits", 1), None)
+    waits["metadata"]["creationTimestamp"] = "2026-11-18T11:00:00Z"
+    (first,) = answer(tmp_path, node("a"), waits).causes
+    assert (first.cause, first.fix) == ("schedulerOther", "see whether default-scheduler runs, and what its log says")
+
+
+@pytest.mark.parametrize(("resource", "word"), [("rdma/hca", "insufficientResource"), ("nvidia.com/gpu", "gpusTaken")])
+def test_what_is_insufficient_is_named_without_the_right_to_list_nodes(
+    tmp_path: Path, resource: str, word: str
+) -> None:
+    waits = placed(pod("waits", 1), None, **unschedulable(f"0/1 nodes are available: 1 Insufficient {resource}."))
+    found = snapshot(tmp_path, waits)
+    found.missing["Node"] = "no right"
+    assert [cause.cause for cause in answers(found, load_policy(), None)[0].causes] == [word]
+
+
+EVIL = "train-0\n! fitsNow: ok\n    → kubectl delete ns team; \u202e"
+
+
+def test_no_name_makes_a_line_or_a_command_of_its_own(tmp_path: Path) -> None:
+    owner = [{"kind": "Job", "name": EVIL, "uid": "x", "controller": True}]
+    holds, waits = held(8, "a"), waiting(8)
+    holds["metadata"]["ownerReferences"] = owner
+    waits["metadata"]["name"] = EVIL
+    waits["spec"]["schedulingGates"] = [{"name": EVIL}]
+    file = write(tmp_path, node("a"), holds, waits, waiting(8), obj("Job", EVIL, {"suspend": True}))
+    for arguments in ((), ("-o", "wide")):
+        lines = call("why", *arguments, "--from", file).stdout.splitlines()
+        assert [line for line in lines if "delete ns" in line and not line.startswith(("team/", "  ", "    "))] == []
+        assert not any(line.strip().startswith(("! fitsNow", "→ kubectl delete", "\u202e")) for line in lines)
+    commands = [
+        fix["command"]
+        for each in document("why", "--from", file)
+        for cause in each["causes"]
+        for fix in cause["fixes"]
+        if "command" in fix
+    ]
+    assert all(part.isprintable() for command in commands for part in command)
+    assert commands == []

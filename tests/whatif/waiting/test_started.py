@@ -39,7 +39,7 @@ def test_what_it_waits_for_is_said_without_a_mark(tmp_path: Path, made: Json, sa
     file = write(tmp_path, node("a"), made, *events)
     (found,) = document("why", "--from", file)
     (cause,) = found["causes"]
-    assert (cause["cause"], cause["enough"]) == ("bound", False)
+    assert (cause["cause"], [fix["enough"] for fix in cause["fixes"]]) == ("bound", [False])
     assert said in cause["text"]
     assert "! " not in call("why", "starts", "--from", file).stdout
 

@@ -17,6 +17,7 @@ import orjson
 from rich.console import Console
 from yaml import YAMLError
 
+from webhook.cli import connection
 from webhook.cli.cluster.answers import QUESTIONS, ask_all
 from webhook.cli.terminal import write
 from webhook.errors import ApiError, BadInput, BadPod
@@ -69,10 +70,14 @@ def way_to_api(kubeconfig: Path | None, context: str | None) -> tuple[str, Calla
     """The namespace of the context, and what reads its credentials. Raises BadInput if there is no kubeconfig."""
     paths = _paths(kubeconfig)
     if _exist(paths):
-        return _namespace(paths, context), partial(from_kubeconfig, paths, context)
+        return _namespace(paths, context), partial(_as_given, partial(from_kubeconfig, paths, context))
     if "KUBERNETES_SERVICE_HOST" in os.environ and kubeconfig is None:
-        return _own_namespace(), in_cluster
+        return _own_namespace(), partial(_as_given, in_cluster)
     raise BadInput(f"{paths}: no kubeconfig there. Give --kubeconfig FILE, or --from FILE for a snapshot")
+
+
+async def _as_given(read: Callable[[], Awaitable[Access]]) -> Access:
+    return connection.given(await read())
 
 
 def has_cluster() -> bool:

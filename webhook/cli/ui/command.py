@@ -155,8 +155,8 @@ async def _serve(source: Any, port: int, browser: bool) -> None:
 
     from webhook.cli.ui.server import ADDRESS, app  # noqa: PLC0415
 
-    token = secrets.token_urlsafe(24)
-    runner = web.AppRunner(app(source, token), access_log=None, shutdown_timeout=0.1)
+    token, once = secrets.token_urlsafe(24), secrets.token_urlsafe(24) if browser else ""
+    runner = web.AppRunner(app(source, token, once), access_log=None, shutdown_timeout=0.1)
     await runner.setup()
     try:
         site = web.TCPSite(runner, ADDRESS, port)
@@ -164,11 +164,11 @@ async def _serve(source: Any, port: int, browser: bool) -> None:
             await site.start()
         except OSError as error:
             raise BadInput(f"--port {port}: {error.strerror}. Give another one, or 0 for a free one") from None
-        address = f"http://{ADDRESS}:{runner.addresses[0][1]}/#token={token}"
-        out(address)
+        address = f"http://{ADDRESS}:{runner.addresses[0][1]}/"
+        out(f"{address}#token={token}")
         say("open it in a browser; Ctrl-C ends it", "dim")
         if browser:
-            webbrowser.open(address)
+            webbrowser.open(f"{address}?once={once}")
         await asyncio.Event().wait()
     finally:
         await runner.cleanup()

@@ -13,7 +13,7 @@ from webhook.cli.decided import decision_of
 from webhook.cli.reading import missing_right, together
 from webhook.cli.ui import answers as asked
 from webhook.cli.ui.decisions import decisions
-from webhook.cli.why import first_fix, words_of
+from webhook.cli.why import words_of
 from webhook.errors import BadInput
 from webhook.framework.node_terms import REQUIRED_TERMS
 from webhook.kube.json_patch import Edit
@@ -169,7 +169,7 @@ def _row(row: Row, devices: PodGpus) -> dict[str, Any]:
         "cause": row.cause.cause,
         "why": words_of(row.cause.cause),
         "text": row.cause.text,
-        "fix": first_fix(row.cause),
+        "fix": row.cause.fixes[0].line,
         "enough": row.cause.helps > 0,
         "asks": list(_asks(first.pod, devices)) if first.pod else [],
     }

@@ -50,8 +50,9 @@ class Source(Protocol):
         """The answer to a question of `ui.answers`. Raises BadInput, and PolicyError if the policy does not parse."""
 
 
-def app(source: Source, token: str) -> web.Application:
-    """The server as an application. It answers GET only."""
+def app(source: Source, token: str, once: str = "") -> web.Application:
+    """The server as an application. It answers GET only. Who comes with `once` first is sent on to the address with the token:
+    others on this machine see the arguments of a browser."""
 
     @web.middleware
     async def guard(request: web.Request, handler: Handler) -> web.StreamResponse:
@@ -64,7 +65,11 @@ def app(source: Source, token: str) -> web.Application:
         answer.headers.update(_HEADERS)
         return answer
 
-    async def root(_: web.Request) -> web.Response:
+    async def root(request: web.Request) -> web.Response:
+        nonlocal once
+        if once and secrets.compare_digest(request.query.get("once", "").encode(), once.encode()):
+            once = ""
+            return web.Response(status=302, headers={hdrs.LOCATION: f"/#token={token}"})
         return web.Response(text=page(), content_type="text/html")
 
     async def state(request: web.Request) -> web.Response:

@@ -9,27 +9,75 @@ from webhook.kube.gates import GATES, KUEUE_ADMISSION
 from webhook.kube.pod import Pod
 from webhook.placement.constraints import Mask
 from webhook.text import quoted
+from webhook.whatif.commands import Command, kubectl, with_command
+
+
+class Fix(NamedTuple):
+    """One thing that a person can do, as an imperative. What of it can be tried stands in `pod` and `ends`: see `Diagnosis`."""
+
+    words: str
+    command: Command = ()
+    """What to run for it."""
+    pod: Pod | None = None
+    """The pod with it, as its author would write it."""
+    ends: tuple[Pod, ...] = ()
+    """The pods that have ended with it."""
+    on: str = ""
+    """The node that it changes: the pod is judged for this one, and `pod` tolerates what goes there."""
+    helps: int = 0
+    """How many nodes would take the pod with it alone; 0: none, or it was not tried."""
+
+    @property
+    def line(self) -> str:
+        return with_command(self.words, self.command)
 
 
 class Cause(NamedTuple):
-    """One reason why a pod waits. `cause` is one of CAUSES, `fix` what a person can do, as an imperative."""
+    """One reason why a pod waits. `cause` is one of CAUSES."""
 
     cause: str
     text: str
-    fix: str
+    fixes: tuple[Fix, ...]
+    """Any one of them; the first one first."""
     nodes: tuple[str, ...] = ()
     """The names of the nodes that it excludes, without those that an earlier check of the scheduler excludes."""
-    helps: int = 0
-    """How many nodes would take the pod now if only this cause were corrected."""
-    fixed: Pod | None = None
-    """The pod with the first fix, if that changes the pod: it is filtered again before anybody is told that it helps."""
+    alone: int = 0
+    """How many of them nothing else excludes."""
+    then: str = ""
+    """What the pod would wait for with the first fix, if that was tried and is not enough."""
     elsewhere: bool = False
     """None of its nodes is for the pod, by selector, affinity, tolerations or size, and others are."""
 
+    @classmethod
+    def of(cls, cause: str, text: str, *fixes: Fix | str, **more: Any) -> Cause:
+        """A cause with these fixes, those that cannot be tried as words."""
+        return cls(cause, text, tuple([Fix(fix) if isinstance(fix, str) else fix for fix in fixes]), **more)
+
+    @property
+    def helps(self) -> int:
+        """How many nodes would take the pod with the first fix alone."""
+        return self.fixes[0].helps
+
+    @property
+    def fix(self) -> str:
+        """All fixes on one line."""
+        not_enough = f". That is not enough: then {self.then}" if self.then else ""
+        return ", or ".join([fix.line for fix in self.fixes]) + not_enough
+
+    def untried(self, but: int = 0) -> Cause:
+        """The cause where that many nodes may not take the pod whatever is done about it."""
+        return self._replace(
+            fixes=tuple([fix._replace(helps=max(0, fix.helps - but) if but else 0) for fix in self.fixes])
+        )
+
     def document(self) -> dict[str, Any]:
         """The JSON form, described in docs/cli.md."""
-        said = {"cause": self.cause, "nodes": self.nodes, "text": self.text, "fix": self.fix}
-        return {**said, "enough": self.helps > 0, "elsewhere": self.elsewhere}
+        fixes = [
+            {"text": fix.words, **({"command": fix.command} if fix.command else {}), "enough": fix.helps > 0}
+            for fix in self.fixes
+        ]
+        said = {"cause": self.cause, "nodes": self.nodes, "text": self.text, "fixes": fixes}
+        return {**said, "then": self.then, "elsewhere": self.elsewhere}
 
 
 class NodeCheck(NamedTuple):
@@ -63,17 +111,24 @@ _RANK: Final = {word: at for at, word in enumerate(CAUSES)}
 
 def queued(queue: str, namespace: str) -> Cause:
     """The cause for a pod or workload that Kueue holds back."""
-    fix = f"see what its Workload waits for: kubectl describe {GATES[KUEUE_ADMISSION].seen} -n {namespace}"
-    return Cause("queued", f"Kueue has not admitted it{f' from queue {quoted(queue)}' if queue else ''}", fix)
+    look = Fix("see what its Workload waits for", kubectl("describe", GATES[KUEUE_ADMISSION].seen, namespace=namespace))
+    return Cause.of("queued", f"Kueue has not admitted it{f' from queue {quoted(queue)}' if queue else ''}", look)
 
 
 def ordered(causes: list[Cause]) -> list[Cause]:
     """First the causes for which the scheduler looks at no node, then those of nodes that are for the pod; among these first
-    the causes whose fix alone would help."""
+    the causes but for which a node would take it."""
     first = _RANK["unknownResource"]
 
     def key(cause: Cause) -> tuple[bool, bool, bool, bool, int, int]:
         rank = _RANK[cause.cause]
-        return rank >= first, cause.elsewhere, not cause.helps, not cause.nodes, rank, -cause.helps
+        return (
+            rank >= first,
+            cause.elsewhere,
+            not (cause.helps or (cause.alone and not cause.then)),
+            not cause.nodes,
+            rank,
+            -cause.alone,
+        )
 
     return sorted(causes, key=key)

@@ -4,6 +4,7 @@ k8s.io/kubernetes pkg/scheduler/framework/plugins/dynamicresources.
 """
 
 from collections.abc import Iterator, Mapping
+from functools import partial
 from math import floor
 from typing import Any, Final, NamedTuple
 
@@ -12,12 +13,14 @@ import numpy as np
 from webhook.devices.claims import selectors_of
 from webhook.devices.source_kai import KAI, asking
 from webhook.devices.types import DeviceClaim
+from webhook.kube.pod import Pod
 from webhook.placement.constraints import Mask
 from webhook.text import bare, listed, plural, quoted
 from webhook.whatif.cluster.snapshot import Object
-from webhook.whatif.waiting.causes import Cause, NodeCheck
+from webhook.whatif.commands import kubectl
+from webhook.whatif.waiting.causes import Cause, Fix, NodeCheck
 from webhook.whatif.waiting.free_devices import Wants, claim_entries, is_simulated
-from webhook.whatif.waiting.situation import Case, Situation
+from webhook.whatif.waiting.situation import Case, Situation, with_spec
 from webhook.whatif.waiting.unoffered import without
 from webhook.whatif.waiting.volumes import selected
 from webhook.whatif.waiting.workloads import refusal
@@ -28,7 +31,9 @@ _LARGEST_PART: Final = 0.99
 """KAI refuses a pod that asks for all of a GPU as a part."""
 _FAILED: Final = "FailedResourceClaimCreation"
 _ANY_TAINT: Final = (("", None, ""),)
-_SLICES: Final = "kubectl get resourceslices"
+_LOOK: Final = Fix("see what the devices are", kubectl("get", "resourceslices", "-o", "yaml"))
+_MAX_WAITS: Final = 3
+"""Maximum number of pods for whose end to wait that are named."""
 
 
 class _Request(NamedTuple):
@@ -68,11 +73,12 @@ def missing(case: Case) -> Iterator[Cause]:
         template, (who, claim) = entry.get("resourceClaimTemplateName"), _claim(case, entry, name)
         if template is None and name is None:
             text = f"spec.resourceClaims {quoted(str(entry.get('name')))} names no claim and no template"
-            yield Cause("claimMissing", text, "write its resourceClaimName or its resourceClaimTemplateName")
-        elif claim is None and name is None:
-            yield from case.absent("claimTemplateMissing", "ResourceClaimTemplate", str(template))
+            yield Cause.of("claimMissing", text, "write its resourceClaimName", "write its resourceClaimTemplateName")
         elif claim is None:
-            yield from case.absent("claimMissing", "ResourceClaim", str(name))
+            kind, field = ("Template", "resourceClaimTemplateName") if name is None else ("", "resourceClaimName")
+            other = partial(_claiming, case.pod, entry, field)
+            missing = str(template if name is None else name)
+            yield from case.absent(f"claim{kind}Missing", f"ResourceClaim{kind}", missing, named=other)
         elif name is None and not is_simulated(case.pod):
             yield _not_made(case, entry, f"no ResourceClaim was made of template {bare(str(template))}")
         else:
@@ -80,7 +86,13 @@ def missing(case: Case) -> Iterator[Cause]:
                 yield from case.absent("deviceClassMissing", "DeviceClass", device_class, f" ({who})")
             if len(claim["status"].get("reservedFor") or ()) >= _MAX_USERS:
                 text = f"ResourceClaim {bare(str(name))} is used by {_MAX_USERS} pods, the most that can"
-                yield Cause("claimInUse", text, "use another claim")
+                yield Cause.of("claimInUse", text, "use another claim")
+
+
+def _claiming(pod: Pod, entry: Mapping[str, Any], field: str, name: str) -> Pod:
+    """The pod that names another claim or template."""
+    entries = [{**each, field: name} if each is entry else each for each in pod["spec"]["resourceClaims"]]
+    return with_spec(pod, resourceClaims=entries)
 
 
 def _not_made(case: Case, entry: Mapping[str, Any], text: str) -> Cause:
@@ -89,8 +101,8 @@ def _not_made(case: Case, entry: Mapping[str, Any], text: str) -> Cause:
     said = [str(e.get("message")) for e in s.events_of("Pod", case.pod) if e.get("reason") == _FAILED]
     if message := next((each for each in said if made_for in each), ""):
         return refusal(s, case.namespace, f"{text}: ", message)
-    fix = f"see kubectl describe pod -n {case.namespace} {bare(case.pod['metadata']['name'])}"
-    return Cause("claimMissing", f"{text} yet", fix)
+    look = kubectl("describe", "pod", case.pod["metadata"]["name"], namespace=case.namespace)
+    return Cause.of("claimMissing", f"{text} yet", Fix("see why", look))
 
 
 def _claim(case: Case, entry: Mapping[str, Any], name: str | None) -> tuple[str, Object | None]:
@@ -145,7 +157,7 @@ def devices(case: Case) -> NodeCheck:
         for each in asked:
             if (off := left & few & s.devices.search(each.wants, s.alive).few).any():
                 left &= ~off
-                yield from _short(s, each, off, alone & (len(asked) == 1))
+                yield from _short(case, each, off, alone & (len(asked) == 1))
         if (off := left & few).any():
             left &= ~off
             yield from _apart(case, asked, off, alone) if case.part is None else _no_room(case, case.part, off, alone)
@@ -153,67 +165,62 @@ def devices(case: Case) -> NodeCheck:
             left &= ~off
             why = case.wants.reason or "a selector cannot be evaluated here, or it would take long"
             text = f"the pod: whether the devices of {s.where(off)} can be had is not known: {why}"
-            fix = f"see what the scheduler says, or what the devices are: {_SLICES} -o yaml"
-            yield s.cause("noDevice", text, fix, off, np.zeros_like(off))
+            yield s.cause("noDevice", text, off, np.zeros_like(off), "see what the scheduler says", _LOOK)
         for who, elsewhere in away.items():
             if (off := left & elsewhere).any():
                 there = s.where(s.alive & ~elsewhere)
                 text = f"the devices of {who} are on {there}, not on {s.where(off)}"
-                fix = f"make room on {there}, or use a claim of its own: a ResourceClaimTemplate makes one for each pod"
-                yield s.cause("claimElsewhere", text, fix, off, np.zeros_like(off))  # room on other nodes than these
+                own = "use a claim of its own: a ResourceClaimTemplate makes one for each pod"
+                yield s.cause("claimElsewhere", text, off, np.zeros_like(off), f"make room on {there}", own)
 
     return NodeCheck(s.alive & np.any([few, unknown, *away.values()], axis=0), explain)
 
 
-def _short(s: Situation, request: _Request, off: Mask, alone: Mask) -> Iterator[Cause]:
+def _short(case: Case, request: _Request, off: Mask, alone: Mask) -> Iterator[Cause]:
     """The cause for nodes with too few devices for a request: none matches, there are fewer, or others have them."""
-    number, nobody = request.devices, np.zeros_like(alone)
+    s, number, nobody = case.situation, request.devices, np.zeros_like(alone)
     most, free = (request.most(s, off, free=each) for each in (False, True))
     asked = f"{request.who}: {plural(number, 'device')} of {bare(request.device_class)} wanted"
     of_class = s.snapshot.state.device_demands.class_selectors(request.device_class) or ()
     if most < number and request.most(s, off, free=False, tolerations=_ANY_TAINT) > most:
         keys = listed(map(bare, s.devices.taints(off)), 3)
         text = f"{asked}, and it does not tolerate the taints of devices of {s.where(off)}: {keys}"
-        fix = (
-            "remove the taints (kubectl get devicetaintrules, or the driver tells why), or tolerate them in a new claim"
-        )
-        alone = nobody  # devices with a taint may not work
+        remove = Fix("remove the taints, or ask their driver's log why", kubectl("get", "devicetaintrules"))
+        yield s.cause("noDevice", text, off, nobody, remove, "tolerate them in a new claim")
     elif not request.most(s, s.alive, free=False, enough=1, selectors=of_class, amounts=()):
-        text, alone = f"{asked}, and no node has any", nobody
-        fix = f"install or repair the driver that offers them: {_SLICES}"
+        repair = _LOOK._replace(words="install or repair the driver that offers them; what there is")
+        yield s.cause("noDevice", f"{asked}, and no node has any", off, nobody, repair)
     elif not request.most(s, s.alive, free=False, enough=1):
         wanted = listed([f"«{bare(each)}»" for each in request.own], 3) or "the capacity that it asks for"
-        text = f"{asked}, and no device matches {wanted}"
-        fix = f"correct the selector in a new claim; what devices have: {_SLICES} -o yaml"
-        alone = nobody  # nobody can try it: what it should say is not known
+        correct = _LOOK._replace(words="correct the selector in a new claim; what devices have")
+        yield s.cause("noDevice", f"{asked}, and no device matches {wanted}", off, nobody, correct)
     else:
         text = f"{asked}, at most {free} free on a node: not on {s.where(off)}"
-        if not most:
-            fix = f"let the pod run where they are, or repair the driver on {s.where(off)}: {_SLICES}"
-            alone = nobody  # nobody can try it: what the driver would offer is not known
-        elif most < number:
-            later = f" ({most} when nothing else runs there)" if 0 < free < most else ""
-            fix = f"ask for at most {free or most} in a claim{later}, or repair the driver there: {_SLICES}"
-            alone = alone if free else nobody
+        fewer = [f"ask for at most {free or most} in a new claim"] if free or 0 < most < number else []
+        if most < number:
+            repair = _LOOK._replace(words=f"repair the driver on {s.where(off)}")
+            elsewhere = [] if most else ["let the pod run where they are"]
+            yield s.cause("noDevice", text, off, alone if free else nobody, *fewer, *elsewhere, repair)
         else:
-            others = _users(s, request.device_class, off)
-            fix = f"wait for pod/{others[0]} to end" if others else "wait for a claim to be released"
-            fix = f"{fix}, or ask for fewer devices: {free} {'are' if free != 1 else 'is'} free" if free else fix
-    yield s.cause("noDevice", text, fix, off, alone)
+            waits = _waits(case, request.device_class, off)
+            waits = waits if waits or fewer else [Fix("wait for a claim to be released")]
+            yield s.cause("noDevice", text, off, alone, *waits, *fewer)
 
 
-def _users(s: Situation, device_class: str, nodes: Mask) -> list[str]:
-    """The pods for which claims with devices of this class on these nodes are reserved."""
-    known = s.snapshot.named("ResourceClaim")
-    claims = [known[namespace, name] for namespace, name in s.devices.holders(nodes)]
-    return sorted(
-        {
-            f"{user.get('name')} in {claim['metadata']['namespace']}"
-            for claim in claims
-            if device_class in _classes(claim)
-            for user in claim["status"].get("reservedFor") or ()
-        }
-    )
+def _waits(case: Case, device_class: str, nodes: Mask) -> list[Fix]:
+    """«wait for pod/x in team to end»: the pods for which claims with devices of this class on these nodes are reserved. For the
+    end of its own workload nobody waits."""
+    s = case.situation
+    known, own = s.snapshot.named("ResourceClaim"), s.names_of.top(case.pod)
+    users = {
+        str(user.get("uid"))
+        for namespace, name in s.devices.holders(nodes)
+        if device_class in _classes(known[namespace, name])
+        for user in known[namespace, name]["status"].get("reservedFor") or ()
+    }
+    pods = [pod for _, pod in s.bound if str(pod["metadata"].get("uid")) in users and s.names_of.top(pod) != own]
+    names = {f"{bare(pod['metadata']['name'])} in {pod['metadata']['namespace']}": pod for pod in pods}
+    return [Fix(f"wait for pod/{name} to end", ends=(names[name],)) for name in sorted(names)[:_MAX_WAITS]]
 
 
 def _no_room(case: Case, part: DeviceClaim, off: Mask, alone: Mask) -> Iterator[Cause]:
@@ -223,19 +230,15 @@ def _no_room(case: Case, part: DeviceClaim, off: Mask, alone: Mask) -> Iterator[
         yield from without(case, KAI.whole, none, alone)
     if (never := off & ~none & s.groups.refused).any():
         text = f"{s.where(never)}: KAI gives no parts of GPUs where there are MIG instances or GPUs by DRA"
-        yield s.cause("noDevice", text, "let the pod run on other nodes", never, np.zeros_like(off))
+        yield s.cause("noDevice", text, never, np.zeros_like(off), "let the pod run on other nodes")
     if not (off := off & ~none & ~s.groups.refused).any():
         return
     most = floor(100 * s.groups.most(np.flatnonzero(off), case.whole_gpus, number)) / 100
     of = f"{number} GPUs" if number > 1 else "a GPU"
     text = f"{s.where(off)}: at most {most:g} of {of} free for the part that it asks for"
     most = min(most, _LARGEST_PART)
-    fix = (
-        f"ask for gpu-fraction: {most:g} at most, or wait for a pod there to end"
-        if most
-        else "wait for a pod there to end"
-    )
-    yield s.cause("noDevice", text, fix, off, alone, asking(case.pod, most) if most else None)
+    less = [Fix(f"ask for gpu-fraction: {most:g} at most", pod=asking(case.pod, most))] if most else []
+    yield s.cause("noDevice", text, off, alone, *less, "wait for a pod there to end")
 
 
 def _apart(case: Case, asked: list[_Request], off: Mask, alone: Mask) -> Iterator[Cause]:
@@ -244,16 +247,16 @@ def _apart(case: Case, asked: list[_Request], off: Mask, alone: Mask) -> Iterato
     if parts := [claim.source for claim in case.wants.claims if claim.source]:
         by = listed(sorted(set(parts)))
         text = f"no GPU of {s.where(off)} has enough free for the part that it asks for (by {by})"
-        yield s.cause("noDevice", text, "ask for a smaller part, or wait for a pod there to end", off, alone)
+        yield s.cause("noDevice", text, off, alone, "ask for a smaller part", "wait for a pod there to end")
         return
     who = listed([*dict.fromkeys([each.who for each in asked])])
-    others = sorted({pod for each in asked for pod in _users(s, each.device_class, off)})
+    waits = {fix.words: fix for each in asked for fix in _waits(case, each.device_class, off)}
     if not any(each.every for each in asked):
         text = f"{who}: not enough devices for all requests together on {s.where(off)}: each alone could be met"
     else:
         text = f"{who}: all devices that match are wanted, and others have some of those of {s.where(off)}, or they have taints"
-    fix = f"wait for pod/{others[0]} to end" if others else "ask for other or fewer devices in a new claim"
-    yield s.cause("noDevice", text, f"{fix}; what devices have: {_SLICES} -o yaml", off, alone & bool(others))
+    other = _LOOK._replace(words="ask for other or fewer devices in a new claim; what devices have")
+    yield s.cause("noDevice", text, off, alone, *waits.values(), other)
 
 
 def elsewhere(case: Case) -> Mask:

@@ -8,17 +8,21 @@ import orjson
 
 from webhook.devices.source_kai import KAI
 from webhook.devices.sources import ANNOTATIONS
-from webhook.errors import BadInput, BadReview
+from webhook.errors import BadInput
 from webhook.kube.other_gpus import part_key
-from webhook.kube.pod import PROFILE_LABEL, REQUIRED, Pod, annotations_of, labels_of
+from webhook.kube.pod import PROFILE_LABEL, REQUIRED, SCHEDULER, Pod, annotations_of, labels_of
 from webhook.placement.constraints import Mask
 from webhook.placement.placer import Placer
+from webhook.text import bare
 from webhook.whatif import offline
+from webhook.whatif.cluster.snapshot import created
+from webhook.whatif.commands import kubectl
+from webhook.whatif.verdict import verdict
 from webhook.whatif.waiting import claims, nodes, notes, peers, resources, taints, volumes
-from webhook.whatif.waiting.causes import Cause, NodeCheck, ordered
-from webhook.whatif.waiting.free_devices import is_simulated
+from webhook.whatif.waiting.causes import Cause, Fix, NodeCheck, ordered
+from webhook.whatif.waiting.free_devices import again, is_simulated
 from webhook.whatif.waiting.prerequisites import prerequisites
-from webhook.whatif.waiting.scheduler_message import scheduler_message, told, unexplained
+from webhook.whatif.waiting.scheduler_message import Reason, scheduler_message, told, unexplained
 from webhook.whatif.waiting.situation import Case, Situation
 from webhook.whatif.waiting.workloads import refusal
 
@@ -45,9 +49,11 @@ _SHAPE: Final = (
 """Fields of the pod's spec that `shape_of` keeps as they are."""
 
 
-_SILENT: Final = Cause(
+_SILENT: Final = Cause.of(
     "schedulerOther", "the scheduler has said nothing yet, and nodes and pods may not be read", "ask again in a moment"
 )
+_LOOKS_AFTER: Final = 60.0
+"""Seconds after which a scheduler that runs has said something about a pod."""
 
 
 class Findings(NamedTuple):
@@ -74,25 +80,29 @@ class Diagnosis:
         found = self._known.get(key)
         if found is None:
             found = self._known[key] = self._look_at(pod)
-        if self.situation.snapshot.missing.keys() & {"Node", "Pod"}:
-            sure = [cause._replace(helps=0) for cause in found.causes if cause.cause != "fitsNow"]
-            causes = [*sure, *told(message, sure)] or [_SILENT]
+        s, causes = self.situation, found.causes
+        if s.snapshot.missing.keys() & {"Node", "Pod"}:
+            sure = [cause.untried() for cause in causes if cause.cause != "fitsNow"]
+            causes = [*sure, *told(s, message, sure)] or [_SILENT]
         elif _NO_CLAIM in message:  # for an extended resource, on a node that fits
             lacks = "the scheduler could not create its ResourceClaim: "
-            refused = refusal(self.situation, pod["metadata"]["namespace"], lacks, message)
-            causes = [refused, *[cause for cause in found.causes if cause.cause != "fitsNow"]]
-        else:
-            causes = [*found.causes, *unexplained(message, found.causes)]
-        return Findings(causes, [*found.notes, *notes.autoscaler(self.situation, pod, found.causes)], message)
+            refused = refusal(s, pod["metadata"]["namespace"], lacks, message)
+            causes = [refused, *[cause for cause in causes if cause.cause != "fitsNow"]]
+        elif others := unexplained(message, causes):
+            causes = [*_but_for(others, causes), *[each for _, each in others]]
+        elif not message and s.snapshot.taken - (created(pod) or s.snapshot.taken) > _LOOKS_AFTER:
+            causes = [_unseen(pod) if cause.cause == "fitsNow" else cause for cause in causes]
+        return Findings(causes, [*found.notes, *notes.autoscaler(s, pod, found.causes)], message)
 
     def _look_at(self, pod: Pod) -> Findings:
         case = Case(self.situation, pod)
+        blind = "Node" in self.situation.snapshot.missing
         if first := causes_before_filtering(case):
-            return Findings(ordered(first), [])
-        if "Node" in self.situation.snapshot.missing:
+            return Findings(ordered([cause if blind else _tried(case, cause) for cause in first]), [])
+        if blind:
             return Findings([], [])
         filtered = _Filtered(case)
-        causes = self._offered(case, ordered([self._tried(cause) for cause in filtered.causes()]))
+        causes = ordered([_tried(case, cause) for cause in _offered(case, [*filtered.causes()])])
         causes.sort(
             key=lambda cause: cause.cause != "fitsNow"
         )  # then nothing has to be changed: what else is true comes after it
@@ -105,48 +115,81 @@ class Diagnosis:
         ]
         return Findings(causes, [*notes.ahead(case), *more])
 
-    def _offered(self, case: Case, causes: list[Cause]) -> list[Cause]:
-        """The causes. The fix for a taint says that opting in would do too, where that was tried."""
-        tainted = any(cause.cause == "untoleratedTaint" for cause in causes)
-        if not tainted or offline.opted_in(
-            case.namespace, self.situation.snapshot.state.view(self.situation.snapshot.taken)
-        ):
-            return causes
-        pod = _changed(self.situation, case.pod)
-        able = set(self.situation.named(fits(Case(self.situation, pod)))) if pod else set()
-        more = (
-            f", or opt in, and create the pod again: kubectl label namespace {case.namespace} {PROFILE_LABEL}=default"
-        )
-        return [
-            each._replace(fix=f"{each.fix}{more}")
-            if each.cause == "untoleratedTaint" and not able.isdisjoint(each.nodes)
-            else each
-            for each in causes
-        ]
 
-    def _tried(self, cause: Cause) -> Cause:
-        """The cause, with what becomes of the pod with its fix: how many nodes would take it, or what it would wait for then."""
-        if cause.fixed is None:
-            return cause
-        case = Case(self.situation, cause.fixed)
-        able = fits(case)
-        if able.any():
-            names = self.situation.named(able)
-            if cause.cause == "untoleratedTaint" and set(names).isdisjoint(cause.nodes):
-                fix = f"{cause.fix}. That is not enough: none of these nodes could take it then"
-                return cause._replace(helps=0, fix=fix)
-            helps = len({*names} & {*cause.nodes}) if cause.elsewhere else len(names)
-            return cause._replace(helps=helps, fix=self._with_place(cause.fix, able))
-        then = ordered(list(_Filtered(case).causes()))[0]
-        return cause._replace(helps=0, fix=f"{cause.fix}. That is not enough: then {then.text}")
+def _but_for(others: list[tuple[Reason, Cause]], causes: list[Cause]) -> list[Cause]:
+    """The causes where the scheduler rules out nodes by reasons that no filter here knows. It does not say which nodes: a fix is
+    enough only if it leaves more than these, and none of so few is called fit."""
+    if any(not reason.nodes for reason, _ in others):
+        return [cause.untried() for cause in causes if cause.cause != "fitsNow"]
+    out = sum([reason.nodes for reason, _ in others])
+    unknown = sum([reason.nodes for reason, _ in others if reason.is_unknown])
+    return [cause.untried(out) for cause in causes if cause.cause != "fitsNow" or len(cause.nodes) > unknown]
 
-    def _with_place(self, fix: str, able: Mask) -> str:
-        """The fix. If it removes a wish for nodes: with the nodes that could take the pod then, and their GPUs."""
-        if not fix.startswith(("remove ", "widen ")):
-            return fix
-        first, comma, others = fix.partition(", or ")
-        gpus = self.situation.models(able)
-        return f"{first}: {self.situation.where(able)} could take it then{f' ({gpus})' if gpus else ''}{comma}{others}"
+
+def _unseen(pod: Pod) -> Cause:
+    name = bare(str(pod["spec"].get("schedulerName") or SCHEDULER))
+    text = f"a node could take it, and scheduler {name} has said nothing about it since it was created"
+    return Cause.of("schedulerOther", text, f"see whether {name} runs, and what its log says")
+
+
+def _offered(case: Case, causes: list[Cause]) -> list[Cause]:
+    """The causes. For a taint that opting in would let the pod tolerate, that is a fix too."""
+    s = case.situation
+    tainted = any(cause.cause == "untoleratedTaint" for cause in causes)
+    if not tainted or offline.opted_in(case.namespace, s.snapshot.state.view(s.snapshot.taken)):
+        return causes
+    pod, refused = _becomes(s, case.pod, everywhere=True)
+    able = set() if refused else {*s.named(fits(Case(s, pod)))}
+    label = kubectl("label", "namespace", case.namespace, f"{PROFILE_LABEL}=default")
+    more = Fix("opt in, and create the pod again", label)
+    return [
+        each._replace(fixes=(*each.fixes, more))
+        if each.cause == "untoleratedTaint" and not able.isdisjoint(each.nodes)
+        else each
+        for each in causes
+    ]
+
+
+def _tried(case: Case, cause: Cause) -> Cause:
+    """The cause with the first of its fixes that is enough alone before the others: the pod was tried with it, through injectors,
+    rules and filters. If none is: with what the pod would wait for after the first."""
+    then, fixes = "", cause.fixes if cause.alone or not cause.elsewhere else ()
+    for at, fix in enumerate(fixes):
+        if fix.pod is None and not fix.ends:
+            continue
+        able, why = _with(case, fix, why=at == 0)
+        names = {*case.situation.named(able)} & ({fix.on} if fix.on else {*case.situation.names})
+        helps = names & {*cause.nodes} if cause.elsewhere or cause.cause == "untoleratedTaint" else names
+        if helps:
+            first = fix._replace(words=_with_place(case, cause, fix, able), helps=len(helps))
+            return cause._replace(fixes=(first, *cause.fixes[:at], *cause.fixes[at + 1 :]))
+        if at == 0:
+            then = why or "none of these nodes could take it"
+    return cause._replace(then=then)
+
+
+def _with(case: Case, fix: Fix, *, why: bool) -> tuple[Mask, str]:
+    """The nodes that would take the pod with a fix; and with `why`, if there are none, what it would wait for."""
+    s, nobody = case.situation, np.zeros_like(case.situation.alive)
+    pod, refused = (fix.pod or case.pod), ""
+    if fix.pod is not None and not fix.on:
+        pod, refused = _becomes(s, fix.pod)
+    if refused:
+        return nobody, f"the pod is refused: {refused}"
+    changed = Case(s.without(fix.ends) if fix.ends else s, pod)
+    if first := causes_before_filtering(changed):
+        return nobody, first[0].text
+    able = fits(changed)
+    return able, ordered([*_Filtered(changed).causes()])[0].text if why and not able.any() else ""
+
+
+def _with_place(case: Case, cause: Cause, fix: Fix, able: Mask) -> str:
+    """The words of a fix; of one that changes what nodes are wished for with the nodes that could take the pod then, and their
+    GPUs."""
+    if cause.cause not in ("nodeSelector", "nodeAffinity"):
+        return fix.words
+    gpus = case.situation.models(able)
+    return f"{fix.words}: {case.situation.where(able)} could take it then{f' ({gpus})' if gpus else ''}"
 
 
 class _Filtered:
@@ -167,7 +210,7 @@ class _Filtered:
         """The causes that exclude nodes."""
         case, s = self._case, self._case.situation
         if not s.alive.any():
-            yield Cause("noNodes", "the cluster has no node", "add a node")
+            yield Cause.of("noNodes", "the cluster has no node", "add a node")
             return
         own = _own(case)
         left = s.alive.copy()
@@ -191,7 +234,7 @@ class _Filtered:
             fix = "wait: it tries again when something changes, and every 5 minutes; if it stays so, look at the scheduler's log"
             if case.part is not None:
                 fix = f"see the events of the pod and of its PodGroup: {KAI.own_scheduler} has queues with quotas"
-            yield s.cause("fitsNow", text, fix, left, left)
+            yield s.cause("fitsNow", text, left, left, Fix(fix, helps=int(np.count_nonzero(left))))
 
 
 def _own(case: Case) -> Mask:
@@ -215,28 +258,30 @@ def causes_before_filtering(case: Case) -> list[Cause]:
     return [*prerequisites(case), *claims.missing(case), *volumes.missing(case)]
 
 
-def _changed(situation: Situation, pod: Pod) -> Pod | None:
-    """The pod as the webhook would change it if it were created now and its namespace had opted in; None: it would refuse it.
-    No node is chosen."""
+def _becomes(situation: Situation, pod: Pod, *, everywhere: bool = False) -> tuple[Pod, str]:
+    """The pod as it would be stored if it were created now, and why it would be refused; "" if it would not be. `everywhere`: if
+    its namespace had opted in. No node is chosen."""
     snapshot = situation.snapshot
     (read,) = offline.documents(orjson.dumps(offline.as_submitted(pod)), pod["metadata"]["name"])
     if isinstance(read, BadInput):
-        return None
+        return pod, str(read)
     view, placer = snapshot.state.view(snapshot.taken), Placer(snapshot.state)
     try:
-        _, validated, admitted = offline.ask(read.request, situation.policy, view, placer, chooses=False)
-    except BadReview:
-        return None
-    return None if validated.message else {**pod, "spec": {**pod["spec"], **admitted["spec"]}}
+        found = verdict(read, situation.policy, view, placer, chooses=False, everywhere=everywhere)
+    except BadInput as error:
+        return pod, str(error)
+    if found.outcome == "refused":
+        return pod, found.message
+    of_class = {name: pod["spec"][name] for name in ("priority", "preemptionPolicy") if name in pod["spec"]}
+    metadata = {**pod["metadata"], "annotations": annotations_of(found.decided)}
+    return again({**pod, "metadata": metadata, "spec": {**of_class, **found.decided["spec"]}}), ""
 
 
 def would_start(situation: Situation, pod: Pod) -> bool:
     """Whether a node could take the pod if it were created now and changed by the webhook."""
-    changed = _changed(situation, pod)
-    if changed is None:
-        return False
+    changed, refused = _becomes(situation, pod, everywhere=True)
     case = Case(situation, changed)
-    return not causes_before_filtering(case) and bool(fits(case).any())
+    return not refused and not causes_before_filtering(case) and bool(fits(case).any())
 
 
 def fits(case: Case) -> Mask:

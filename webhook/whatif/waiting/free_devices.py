@@ -23,7 +23,7 @@ from webhook.placement.devices import UNDECIDED, found_devices
 from webhook.state.state import ClusterState
 
 SIMULATED: Final = "simulated/"
-"""Begins the uid of a pod that `try` made."""
+"""Begins the uid of a pod that is tried."""
 
 
 class Wants(NamedTuple):
@@ -161,6 +161,12 @@ class FreeDevices:
             self._number[row] = self._states.number(layout, self._after(layout, left, [claims]))
         self._placed |= {claim.name: row for claim in wants.claims if claim.name}
 
+    def __copy__(self) -> "FreeDevices":
+        made = object.__new__(FreeDevices)
+        made.__dict__ |= self.__dict__
+        made.restore(self.saved())
+        return made
+
     def release(self, row: int, holders: Collection[tuple[str, Hashable]]) -> None:
         """These pods and claims give back what they have of the devices of a node."""
         for at, node, layout, _ in self._table.told():
@@ -217,5 +223,11 @@ def claim_entries(pod: Pod) -> Iterator[tuple[Mapping[str, Any], str | None]]:
 
 
 def is_simulated(pod: Pod) -> bool:
-    """Whether `try` made the pod: nobody has made its claims."""
+    """Whether the pod is one that is tried: nobody has made its claims."""
     return str(pod["metadata"].get("uid")).startswith(SIMULATED)
+
+
+def again(pod: Pod) -> Pod:
+    """The pod as it will be if it is created again."""
+    metadata = {**pod["metadata"], "uid": f"{SIMULATED}{pod['metadata'].get('uid')}"}
+    return {**pod, "metadata": metadata, "status": {"phase": "Pending"}}

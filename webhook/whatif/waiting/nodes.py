@@ -16,8 +16,8 @@ from webhook.kube.record import record_of
 from webhook.placement.constraints import Mask, Term
 from webhook.placement.feasible import SELECTOR
 from webhook.placement.why_not import nearest_label
-from webhook.text import bare, listed, nearest, plural, quoted
-from webhook.whatif.waiting.causes import Cause, NodeCheck
+from webhook.text import bare, listed, nearest, number_of, plural, quoted
+from webhook.whatif.waiting.causes import Cause, Fix, NodeCheck
 from webhook.whatif.waiting.situation import Case, failing, with_spec, without_affinity
 
 _FACTS: Final = (
@@ -61,38 +61,38 @@ def selection(case: Case) -> NodeCheck:
     def explain(mask: Mask, alone: Mask) -> Iterator[Cause]:
         left = mask
         for word, passes, _ in checks:
-            if (off := left & ~passes).any() and word == SELECTOR:
-                text, fix, fixed = _selector(case, mask, alone)
-                yield s.cause("nodeSelector", text, fix, off, alone, fixed)
-            elif off.any():
-                yield _affinity(case, off, alone)
+            if (off := left & ~passes).any():
+                yield (_selector if word == SELECTOR else _affinity)(case, off, alone)
             left = left & passes
 
     return NodeCheck(failing(s, checks), explain)
 
 
-def _selector(case: Case, mask: Mask, alone: Mask) -> tuple[str, str, Pod | None]:
-    """Text, fix and the pod with it for the label of nodeSelector that the fewest nodes have."""
+def _selector(case: Case, mask: Mask, alone: Mask) -> Cause:
+    """The cause for the label of nodeSelector that the fewest nodes have."""
     s = case.situation
     having = {expression: s.alive & s.matching([(expression,)]) for expression in case.constraints.selector}
     left = {expression: rows for expression, rows in having.items() if (mask & ~rows).any()}
     worst = min(left, key=lambda e: (_count(left[e]), e.key))
-    key, value = worst.key, worst.values[0]
-    if (of := _of_runtime_class(case, key)) and not left[worst].any():
-        fix = f"label the nodes that have its runtime: kubectl label node NAME {bare(key)}={bare(value)}"
-        text = f"nodeSelector {bare(key)}={bare(value)}, which RuntimeClass {bare(of)} adds, is on no node"
-        return text, f"{fix}, or name another spec.runtimeClassName", None
-    selector = f"nodeSelector {bare(key)}={bare(value)}"
-    count = _count(left[worst])
-    if (left[worst] & _but_for(case, worst)).any():
-        more = f"label more nodes: kubectl label node NAME {bare(key)}={bare(value)}"
-        or_more = "add such a node" if _is_fact(key) else more
-        fix = f"remove spec.nodeSelector[{bare(key)}] if the pod may run elsewhere, or {or_more}"
+    key, value, count = bare(worst.key), bare(worst.values[0]), _count(left[worst])
+    field, label = f"spec.nodeSelector[{key}]", f"kubectl label node NAME {key}={value}"
+    if (of := _of_runtime_class(case, worst.key)) and not count:
+        text = f"nodeSelector {key}={value}, which RuntimeClass {bare(of)} adds, is on no node"
+        fixes: tuple[Fix | str, ...] = (
+            f"label the nodes that have its runtime: {label}",
+            "name another spec.runtimeClassName",
+        )
+    elif (left[worst] & _but_for(case, worst)).any():
         where = f"{plural(count, 'node')} of {_count(s.alive)} ({listed(s.named(left[worst]), 3)})"
-        return f"{selector} is on {where}; {s.where(mask)} without it", fix, _reselected(case.pod, key)
-    near, fix, instead = _instead(case, worst, f"spec.nodeSelector[{bare(key)}]", alone)
-    where = f"{plural(count, 'node')}, but on none that the pod selects otherwise" if count else "no node"
-    return f"{selector} is on {where}{near}", fix, _reselected(case.pod, key, instead)
+        text = f"nodeSelector {key}={value} is on {where}; {s.where(mask)} without it"
+        more = "add such a node" if _is_fact(worst.key) else f"label more nodes: {label}"
+        fixes = Fix(f"remove {field} if the pod may run elsewhere", pod=_reselected(case.pod, worst.key)), more
+    else:
+        near, instead, (first, *others) = _instead(case, worst, field, alone)
+        where = f"{plural(count, 'node')}, but on none that the pod selects otherwise" if count else "no node"
+        text = f"nodeSelector {key}={value} is on {where}{near}"
+        fixes = Fix(first, pod=_reselected(case.pod, worst.key, instead)), *others
+    return s.cause("nodeSelector", text, mask, alone, *fixes)
 
 
 def _is_fact(key: str) -> bool:
@@ -124,25 +124,30 @@ def _affinity(case: Case, mask: Mask, alone: Mask) -> Cause:
         ours = record_of(case.pod).get("nodes")
         by = "the webhook (nodeAffinity mode required)" if ours else "its manifest"
         said = f", and {listed(gone)} is no node of this cluster" if gone else ""
+        fixes: tuple[Fix | str, ...] = (
+            Fix(
+                "remove the node's name from spec.affinity.nodeAffinity", pod=without_affinity(case.pod, "nodeAffinity")
+            ),
+            *(() if gone == names else ("free that node",)),
+        )
         if ours:
-            fix = "delete the pod: its controller makes another, for which a node is chosen anew"
-        else:
-            or_free = "" if gone == names else ", or free that node"
-            fix = f"remove the node's name from spec.affinity.nodeAffinity{or_free}"
+            fixes = ("delete the pod: its controller makes another, for which a node is chosen anew",)
         text = f"pinned to {plural(len(names), 'node')} ({listed(names)}) by {by}{said}"
-        return s.cause("pinnedNode", text, fix, mask, alone)
+        return s.cause("pinnedNode", text, mask, alone, *fixes)
     selected = s.alive & s.matching([case.constraints.selector])
     within = selected if selected.any() else s.alive
     fitting = within & s.matching(terms)
     wrong = next((e for term in terms for e in term if not (within & s.matching([(e,)])).any()), None)
     if fitting.any() or wrong is None:
         text = f"required node affinity leaves {plural(_count(fitting), 'node')} of {_count(within)}"
-        fix = "widen spec.affinity.nodeAffinity.requiredDuringSchedulingIgnoredDuringExecution, or label more nodes"
-        return s.cause("nodeAffinity", text, fix, mask, alone, without_affinity(case.pod, "nodeAffinity"))
+        wider = "widen spec.affinity.nodeAffinity.requiredDuringSchedulingIgnoredDuringExecution"
+        widened = Fix(wider, pod=without_affinity(case.pod, "nodeAffinity"))
+        return s.cause("nodeAffinity", text, mask, alone, widened, "label more nodes")
     values = f" {listed(map(bare, wrong.values))}" if wrong.values else ""
-    near, fix, instead = _instead(case, wrong, "spec.affinity.nodeAffinity", alone)
+    near, instead, (first, *others) = _instead(case, wrong, "spec.affinity.nodeAffinity", alone)
     text = f"required node affinity «{bare(wrong.key)} {wrong.operator}{values}» matches no node{near}"
-    return s.cause("nodeAffinity", text, fix, mask, alone, _reworded(case.pod, wrong, instead))
+    fixed = Fix(first, pod=None if _numbered(case, wrong) else _reworded(case.pod, wrong, instead))
+    return s.cause("nodeAffinity", text, mask, alone, fixed, *others)
 
 
 def _pin(term: Term) -> tuple[str, ...] | None:
@@ -182,9 +187,11 @@ def _alike(case: Case, wrong: Expression) -> tuple[str, str] | None:
     return (key, "") if key else None
 
 
-def _instead(case: Case, wrong: Expression, field: str, alone: Mask) -> tuple[str, str, tuple[str, str] | None]:
-    """Of an expression in `field` that no node matches: «; nearest: …», what nodes have that is most like it; the fix; and the
-    label to ask for in its place, None: no label. `alone`: the nodes that nothing else excludes."""
+def _instead(
+    case: Case, wrong: Expression, field: str, alone: Mask
+) -> tuple[str, tuple[str, str] | None, tuple[str, ...]]:
+    """Of an expression in `field` that no node matches: «; nearest: …», what nodes have that is most like it; the label to ask
+    for in its place, None: no label; and the fixes, that first. `alone`: the nodes that nothing else excludes."""
     key, near, label = bare(wrong.key), _alike(case, wrong), None
     values = _known_values(case, wrong.key, _but_for(case, wrong))
     shown = "=".join(map(bare, filter(None, near or ())))
@@ -196,26 +203,30 @@ def _instead(case: Case, wrong: Expression, field: str, alone: Mask) -> tuple[st
     )
     label_a_node = f"kubectl label node NAME {key}"
     if wrong.operator in ("NotIn", "DoesNotExist"):
-        return said, f"remove it from {field}, or the label from a node: {label_a_node}-", None
+        return said, None, (f"remove it from {field}", f"remove the label from a node: {label_a_node}-")
     if wrong.operator in ("Gt", "Lt"):
-        return said, f"write another number in {field}, or label a node with one that fits: {label_a_node}=…", None
-    if values and wrong.values and (near is None or near[0] == wrong.key):
-        label = (
-            wrong.key,
-            near[1] if near else _closest(wrong.values[0], _known_values(case, wrong.key, alone) or values),
+        fits = f"label a node with one that fits: {label_a_node}=…"
+        return (
+            said,
+            None,
+            (f"write another number in {field}" if _numbered(case, wrong) else f"remove it from {field}", fits),
         )
-        fix = f"set {field} to {bare(label[1])}"
+    if values and wrong.values and (near is None or near[0] == wrong.key):
+        close = _closest(wrong.values[0], _known_values(case, wrong.key, alone) or values)
+        label, fix = (wrong.key, near[1] if near else close), f"set {field} to "
+        fix += bare(label[1])
     elif near:
-        label = near[0], near[1] or next(iter(wrong.values), "")
-        fix = f"write {shown} in place of {key} in {field}"
+        label, fix = (near[0], near[1] or next(iter(wrong.values), "")), f"write {shown} in place of {key} in {field}"
     else:
         fix = f"remove {field}"
     value = bare(wrong.values[0]) if wrong.values else ""
-    return (
-        said,
-        f"{fix}, or {'add such a node' if _is_fact(wrong.key) else f'label nodes: {label_a_node}={value}'}",
-        label,
-    )
+    return said, label, (fix, "add such a node" if _is_fact(wrong.key) else f"label nodes: {label_a_node}={value}")
+
+
+def _numbered(case: Case, wrong: Expression) -> bool:
+    """Whether another number in the expression would match a node; which is meant, nobody knows."""
+    values = _known_values(case, wrong.key, case.situation.alive) if wrong.operator in ("Gt", "Lt") else []
+    return any(number_of(value) is not None for value in values)
 
 
 def _closest(word: str, values: Sequence[str]) -> str:
@@ -228,10 +239,8 @@ def _closest(word: str, values: Sequence[str]) -> str:
     return max(values, key=likeness)
 
 
-def _reworded(pod: Pod, wrong: Expression, label: tuple[str, str] | None) -> Pod | None:
-    """The pod that requires this label in place of the expression; None if no other number is known that would fit."""
-    if wrong.operator in ("Gt", "Lt"):
-        return None
+def _reworded(pod: Pod, wrong: Expression, label: tuple[str, str] | None) -> Pod:
+    """The pod that requires this label in place of the expression."""
     required = pod["spec"]["affinity"]["nodeAffinity"][REQUIRED]
     instead = [{"key": label[0], "operator": "In", "values": [label[1]]}] if label else []
 

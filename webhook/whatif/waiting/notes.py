@@ -31,7 +31,8 @@ _TOO_LITTLE: Final = (
 )
 """Causes after which people ask who wrote these requests."""
 _MAX_NAMED: Final = 3
-_MAX_MESSAGE: Final = 300
+_MAX_MESSAGE: Final = 1000
+"""Karpenter names each NodePool before it says why it takes none."""
 
 
 def ahead(case: Case) -> Iterator[str]:

@@ -16,7 +16,7 @@ from webhook.placement.constraints import Mask
 from webhook.text import bare, listed
 from webhook.whatif.cluster.report import workload_name
 from webhook.whatif.cluster.snapshot import full_name
-from webhook.whatif.waiting.causes import Cause, NodeCheck
+from webhook.whatif.waiting.causes import Cause, Fix, NodeCheck
 from webhook.whatif.waiting.nodes import unselected
 from webhook.whatif.waiting.situation import Case, Situation, with_spec, without_affinity
 
@@ -42,15 +42,15 @@ def affinity(case: Case) -> NodeCheck:
             [f"{_selector_text(t.get('labelSelector'))} in the same {bare(t['topologyKey'])}" for t in terms]
         )
         text = f"required pod affinity wants pods with {wanted}: none where {s.where(mask)}"
-        fix, fixed = "start the pods that it wants to be near first, or make the affinity preferred", None
+        prefer = Fix("make the affinity preferred", pod=without_affinity(case.pod, "podAffinity"))
         if any(term.get("labelSelector") is None for term in terms):
-            fix = "make the affinity preferred, or write its labelSelector"
-            fixed = without_affinity(case.pod, "podAffinity")
+            yield s.cause("podAffinity", text, mask, alone, prefer, "write its labelSelector")
         elif near.any():
             text = f"{text}, they are on {s.where(near)}"
-            fix = "make the affinity preferred, or let those pods run where this one can"
-            fixed = without_affinity(case.pod, "podAffinity")
-        yield s.cause("podAffinity", text, fix, mask, alone, fixed)
+            yield s.cause("podAffinity", text, mask, alone, prefer, "let those pods run where this one can")
+        else:
+            first = "start the pods that it wants to be near first"
+            yield s.cause("podAffinity", text, mask, alone, first, "make the affinity preferred")
 
     return NodeCheck(s.alive & fails, explain)
 
@@ -64,8 +64,8 @@ def anti_affinity(case: Case) -> NodeCheck:
 
     def explain(mask: Mask, alone: Mask) -> Iterator[Cause]:
         text = f"its pod anti-affinity keeps it from {s.where(mask)}, where {workloads} are"
-        fix = "make the anti-affinity preferred, run fewer replicas, or add a node"
-        yield s.cause("podAntiAffinity", text, fix, mask, alone, without_affinity(case.pod, "podAntiAffinity"))
+        prefer = Fix("make the anti-affinity preferred", pod=without_affinity(case.pod, "podAntiAffinity"))
+        yield s.cause("podAntiAffinity", text, mask, alone, prefer, "add a node")
 
     return NodeCheck(fails, explain)
 
@@ -79,8 +79,8 @@ def existing_anti_affinity(case: Case) -> NodeCheck:
 
     def explain(mask: Mask, alone: Mask) -> Iterator[Cause]:
         text = f"anti-affinity of {workloads} keeps pods with these labels from {s.where(mask)}"
-        fix = "change the labels of this pod or the anti-affinity of the others, or add a node"
-        yield s.cause("existingAntiAffinity", text, fix, mask, alone)
+        fix = "change the labels of this pod or the anti-affinity of the others"
+        yield s.cause("existingAntiAffinity", text, mask, alone, fix, "add a node")
 
     return NodeCheck(fails, explain)
 
@@ -119,7 +119,7 @@ def spread(case: Case) -> NodeCheck:
             texts.append(f"{bare(constraint['topologyKey'])} with maxSkew {constraint['maxSkew']} (pods now: {shown})")
             if len(counts) < min_domains:
                 texts[-1] += f" and minDomains {min_domains}, of which there are {len(counts)},"
-                fixes.append(f"lower minDomains to {len(counts)}, or add nodes where there are none")
+                fixes += [f"lower minDomains to {len(counts)}", "add nodes where there are none"]
         fails |= exceeded
 
     honoring = [{**each, "nodeTaintsPolicy": "Honor"} for each in constraints]
@@ -127,14 +127,20 @@ def spread(case: Case) -> NodeCheck:
 
     def explain(mask: Mask, alone: Mask) -> Iterator[Cause]:
         text = f"topology spread over {listed(texts)} keeps it from {s.where(mask)}"
-        fix = "set whenUnsatisfiable: ScheduleAnyway, raise maxSkew, or make room where there are fewest"
+        hard = ("minDomains", "whenUnsatisfiable")
+        softer = [{key: each[key] for key in each if key not in hard} for each in constraints]
+        softer = [{**each, "whenUnsatisfiable": "ScheduleAnyway"} for each in softer]
+        soft = with_spec(case.pod, topologySpreadConstraints=softer)
+        rest = (
+            Fix("set whenUnsatisfiable: ScheduleAnyway", pod=soft),
+            "raise maxSkew",
+            "make room where there are fewest",
+        )
         if honored is not None and (mask & ~spread(Case(s, honored)).fails).any():
             first = "set nodeTaintsPolicy: Honor: without it domains count whose nodes the pod does not tolerate"
-            yield s.cause("topologySpread", text, f"{first}, or {fix}", mask, alone, honored)
-            return
-        softer = [{**each, "whenUnsatisfiable": "ScheduleAnyway"} for each in constraints]
-        fixed = None if fixes else with_spec(case.pod, topologySpreadConstraints=softer)
-        yield s.cause("topologySpread", text, "; or ".join([*fixes, fix]), mask, alone, fixed)
+            yield s.cause("topologySpread", text, mask, alone, Fix(first, pod=honored), *rest)
+        else:
+            yield s.cause("topologySpread", text, mask, alone, *fixes, *rest)
 
     return NodeCheck(s.alive & fails, explain)
 
@@ -211,10 +217,19 @@ def ports(case: Case) -> NodeCheck:
     def explain(mask: Mask, alone: Mask) -> Iterator[Cause]:
         example = taken[int(np.flatnonzero(mask)[0])]
         text = f"host ports taken on {s.where(mask)}: {listed(example)}"
-        fix = "leave hostPort out (a Service needs none), take another, or run at most one such pod on a node"
-        yield s.cause("hostPort", text, fix, mask, alone)
+        fixes: list[Fix | str] = ["take another"]
+        if not case.pod["spec"].get("hostNetwork"):
+            without = with_spec(case.pod, containers=[_without_ports(each) for each in case.pod["spec"]["containers"]])
+            fixes = [Fix("leave hostPort out: a Service needs none", pod=without), *fixes]
+        yield s.cause("hostPort", text, mask, alone, *fixes)
 
     return NodeCheck(s.alive & fails, explain)
+
+
+def _without_ports(container: Mapping[str, Any]) -> dict[str, Any]:
+    """A container without ports of the host."""
+    ports = [{key: value for key, value in port.items() if key != "hostPort"} for port in container.get("ports") or ()]
+    return {**container, "ports": ports}
 
 
 def _host_ports(pod: Pod) -> list[_Port]:

@@ -8,8 +8,9 @@ from webhook.kube.owners import queue_of
 from webhook.kube.pod import SCHEDULER, Pod, labels_of
 from webhook.text import bare, listed, nearest, number_of, plural, quoted
 from webhook.whatif.cluster.snapshot import full_name
-from webhook.whatif.waiting.causes import Cause, queued
-from webhook.whatif.waiting.situation import UNREAD, Case
+from webhook.whatif.commands import kubectl
+from webhook.whatif.waiting.causes import Cause, Fix, queued
+from webhook.whatif.waiting.situation import UNREAD, Case, with_spec
 
 _GROUP_LABELS: Final = (
     *("scheduling.x-k8s.io/pod-group", "pod-group.scheduling.sigs.k8s.io", "pod-group.scheduling.sigs.k8s.io/name"),
@@ -22,7 +23,7 @@ def prerequisites(case: Case) -> Iterator[Cause]:
     spec, s = case.pod["spec"], case.situation
     if case.constraints is UNREAD:
         text = "it states more about nodes than this program looks at"
-        yield Cause("schedulerOther", text, "simplify its affinity and tolerations")
+        yield Cause.of("schedulerOther", text, "simplify its affinity and tolerations")
     gates = [gate["name"] for gate in spec.get("schedulingGates") or ()]
     if KUEUE_ADMISSION in gates:
         yield queued(queue_of(case.pod, s.names_of.find(case.namespace)), case.namespace)
@@ -34,9 +35,11 @@ def prerequisites(case: Case) -> Iterator[Cause]:
     known = s.snapshot.schedulers
     if name not in known:
         near = nearest(name, sorted(known)) or SCHEDULER
-        text = f"no scheduler {quoted(name)} was ever seen to do anything here; there are {listed(sorted(known))}"
-        fix = f"set spec.schedulerName to {bare(near)} in its template, or install {bare(name)}"
-        yield Cause("unknownScheduler", text, fix)
+        text = f"no scheduler {quoted(name)} was ever seen to do anything here; there are {listed(map(bare, sorted(known)))}"
+        other = Fix(
+            f"set spec.schedulerName to {bare(near)} in its template", pod=with_spec(case.pod, schedulerName=near)
+        )
+        yield Cause.of("unknownScheduler", text, other, f"install {bare(name)}")
         return
     yield from _gang(case)
     if (node := case.pod["status"].get("nominatedNodeName")) and node in s.snapshot.nodes:
@@ -44,19 +47,20 @@ def prerequisites(case: Case) -> Iterator[Cause]:
         if leaving:
             names = listed(map(full_name, leaving), 3)
             text = f"it preempts {plural(len(leaving), 'pod')} on {node} ({names}), which have not ended yet"
-            fix = "wait: they have the time of their terminationGracePeriodSeconds"
-            yield Cause("preempting", text, fix, (node,), 1)
+            fix = Fix("wait: they have the time of their terminationGracePeriodSeconds", ends=tuple(leaving))
+            yield Cause.of("preempting", text, fix, nodes=(node,), alone=1)
 
 
 def _gate(name: str, namespace: str) -> Cause:
     """The cause for a scheduling gate: who takes it away, and when."""
     text, gate = f"scheduling gate {bare(name)}: ", gate_of(name)
     if gate is None:
-        fix = "let the controller that set it remove it, or remove it from spec.schedulingGates"
-        return Cause("schedulingGate", f"{text}no scheduler looks at it until it is gone", fix)
-    seen = f"see why it has not: kubectl describe {gate.seen} -n {namespace}"
-    fix = seen if gate.seen else f"ask who runs {gate.owner} why it has not"
-    return Cause("schedulingGate", f"{text}{gate.owner} takes it away when {gate.until}", fix)
+        text, wait = f"{text}no scheduler looks at it until it is gone", "let the controller that set it remove it"
+        return Cause.of("schedulingGate", text, wait, "remove it from spec.schedulingGates")
+    fix = Fix("see why it has not", kubectl("describe", gate.seen, namespace=namespace))
+    if not gate.seen:
+        fix = Fix(f"ask who runs {gate.owner} why it has not")
+    return Cause.of("schedulingGate", f"{text}{gate.owner} takes it away when {gate.until}", fix)
 
 
 def _gang(case: Case) -> Iterator[Cause]:
@@ -81,7 +85,7 @@ def _gang(case: Case) -> Iterator[Cause]:
     members = [pod for pod in members if pod["metadata"]["namespace"] == case.namespace]
     if len(members) < wanted:
         text = f"gang {quoted(name)} wants {wanted} pods, and {plural(len(members), 'pod')} of it exist"
-        yield Cause("gangIncomplete", text, f"create the other {wanted - len(members)}, or lower the group's minimum")
+        yield Cause.of("gangIncomplete", text, f"create the other {wanted - len(members)}", "lower the group's minimum")
 
 
 def _pod_group(pod: Pod) -> str | None:

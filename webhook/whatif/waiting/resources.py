@@ -3,7 +3,7 @@
 k8s.io/kubernetes pkg/scheduler/framework/plugins/noderesources/fit.go.
 """
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any, Final
 
 import numpy as np
@@ -17,8 +17,9 @@ from webhook.placement.feasible import BY_DRA, NO_GPU
 from webhook.text import amount_number, bare, listed, quoted
 from webhook.whatif.cluster.report import gpus_of
 from webhook.whatif.cluster.snapshot import full_name
-from webhook.whatif.waiting.causes import Cause, NodeCheck
-from webhook.whatif.waiting.situation import Case, Situation, failing
+from webhook.whatif.commands import kubectl
+from webhook.whatif.waiting.causes import Cause, Fix, NodeCheck
+from webhook.whatif.waiting.situation import Case, Situation, failing, with_spec
 from webhook.whatif.waiting.unoffered import unknown, without
 
 _CAUSE_OF: Final = {
@@ -27,8 +28,6 @@ _CAUSE_OF: Final = {
     "ephemeral-storage": "insufficientEphemeralStorage",
     "pods": "tooManyPods",
 }
-_OWN: Final = ("let the old ones go first", "run fewer replicas")
-"""What to do where the pod's own workload has what it lacks: nobody waits for that to end."""
 _MAX_NODES, _MAX_WAITS = 50, 3
 """Maximum number of nodes on which a workload is looked for whose end would make room: those with most free."""
 
@@ -88,62 +87,76 @@ def _short(case: Case, name: str, amount: int, off: Mask, alone: Mask) -> Iterat
     asked, who = amount_number(name, amount), _asks_most(case.pod, name)
     if (large := off & (capacity >= amount)).any():
         yield _taken(case, name, amount, large, able, f"{who}asks for {asked} {bare(name)}" if who else "")
-    if (small := off & (capacity < amount)).any():
-        largest, now = int(capacity[small].max()), _most_free(case, name, alone & small)
-        alone = alone & (s.free[name] >= max(now, 1))
-        ask = _smaller(case, name, amount, now, largest) + (", in more pods" if gpu else "")
-        if now != largest:
-            ask += (
-                f" ({amount_number(name, largest)} when nothing else runs there)"
-                if now
-                else ", and wait until so much is free"
-            )
-        if gpu and (lost := small & (s.nodes.columns.installed[name][: len(small)] >= amount)).any():
-            yield from _not_allocatable(case, name, amount, lost, alone)
-            small &= ~lost
-        if not small.any():
-            return
-        if not (s.alive & (capacity >= amount)).any():
-            most = amount_number(name, int(capacity[s.alive].max()))
-            text = f"{who}asks for {asked} {bare(name)}, and no node has more than {most}"
-            yield s.cause("moreThanAnyNode", text, f"{ask}, or add larger nodes", small, alone)
-        else:
-            text = f"{s.where(small)}: too small: {asked} {bare(name)} asked for, {amount_number(name, largest)} there when empty"
-            fix = f"{ask}, or let the pod go to larger nodes"
-            yield s.cause("nodesTooSmall", text, fix, small, alone)
+    if not (small := off & (capacity < amount)).any():
+        return
+    largest, now = int(capacity[small].max()), _most_free(case, name, alone & small)
+    later = f" ({amount_number(name, largest)} when nothing else runs there)" if 0 < now < largest else ""
+    less = _less(case, name, amount, now or largest, " at most", (", in more pods" if gpu else "") + later)
+    if gpu and (lost := small & (s.nodes.columns.installed[name][: len(small)] >= amount)).any():
+        first = int(np.flatnonzero(lost)[0])
+        there, has = int(capacity[lost].max()), int(s.nodes.columns.installed[name][first])
+        text = f"{s.where(lost)}: {there} of {has} {bare(name)} are allocatable, {amount} asked for"
+        why = "see why: a GPU is sick, or the device plugin has not found it"
+        yield s.cause("nodesTooSmall", text, lost, alone, Fix(why, kubectl("describe", "node", s.names[first])), *less)
+        small &= ~lost
+    if not small.any():
+        return
+    if not (s.alive & (capacity >= amount)).any():
+        most = amount_number(name, int(capacity[s.alive].max()))
+        text = f"{who}asks for {asked} {bare(name)}, and no node has more than {most}"
+        yield s.cause("moreThanAnyNode", text, small, alone, *less, "add larger nodes")
+    else:
+        empty = amount_number(name, largest)
+        text = f"{s.where(small)}: too small: {asked} {bare(name)} asked for, {empty} there when empty"
+        yield s.cause("nodesTooSmall", text, small, alone, *less, "let the pod go to larger nodes")
 
 
-def _smaller(case: Case, name: str, amount: int, now: int, largest: int) -> str:
-    """«ask for 96 cpu at most»."""
-    where, stays = _beside(case.pod, name, amount)
-    if (most := (now or largest) - stays) <= 0:
-        return f"ask for less {bare(name)}"
-    return f"ask for {amount_number(name, most)} {bare(name)} at most{where}"
+def _less(case: Case, name: str, amount: int, most: int, limit: str = "", more: str = "") -> list[Fix]:
+    """«ask for 96 cpu in container "main"», with which the pod asks for `most` in place of `amount` in all; [] if for nothing."""
+    where, stays, change = _beside(case.pod, name, amount)
+    if most <= stays:
+        return []
+    text = _floor(name, most - stays)
+    instead = "" if limit else f" in place of {amount_number(name, amount - stays)}"
+    unit = "" if instead and case.situation.policy.gpus.kind(name) is not None else f" {bare(name)}"
+    return [Fix(f"ask for {text}{unit}{instead}{limit}{where}{more}", pod=change(text))]
 
 
-def _beside(pod: Pod, name: str, amount: int) -> tuple[str, int]:
-    """Where the pod asks for most of a resource (« in container "main"», "" if that is plain), and how much of `amount` it needs
-    beside that: for its other containers, its sidecars and its runtime class."""
+def _floor(name: str, amount: int) -> str:
+    """The number of an amount for a manifest, which is not more than it."""
+    text = amount_number(name, amount)
+    if name == "cpu" or parse_quantity(text) <= amount:
+        return text
+    unit, size = next(
+        (unit, size) for unit, size in (("Ti", 1 << 40), ("Gi", 1 << 30), ("Mi", 1 << 20)) if unit in text
+    )
+    return f"{amount // size}{unit}" if amount >= size else str(amount)
+
+
+def _beside(pod: Pod, name: str, amount: int) -> tuple[str, int, Callable[[str], Pod]]:
+    """Where the pod asks for most of a resource (« in container "main"», "" if that is plain); how much of `amount` it needs
+    beside that: for its other containers, its sidecars and its runtime class; and the pod that asks for another amount there."""
     spec = pod["spec"]
     extra = int(parse_quantity(str((spec.get("overhead") or {}).get(name, "0"))) * (1000 if name == "cpu" else 1))
     if any(name in (stated or {}) for stated in (spec.get("resources") or {}).values()):
-        return " in spec.resources", extra
-    if _asks_most(pod, name):
-        return "", extra
-    most = max(spec["containers"], key=lambda container: _amount(container, name))
+        return " in spec.resources", extra, lambda text: with_spec(pod, resources=_stating(spec, name, text))
+    kind = "initContainers" if _asks_most(pod, name) else "containers"
+    most = max(spec[kind], key=lambda container: _amount(container, name))
+
+    def changed(text: str) -> Pod:
+        made = {**most, "resources": _stating(most, name, text)}
+        return with_spec(pod, **{kind: [made if each is most else each for each in spec[kind]]})
+
+    if kind == "initContainers":
+        return "", extra, changed
     stays = amount - _amount(most, name)
-    return f" in container {quoted(most.get('name'))}" if stays > extra else "", stays
+    return f" in container {quoted(most.get('name'))}" if stays > extra else "", stays, changed
 
 
-def _not_allocatable(case: Case, name: str, amount: int, rows: Mask, alone: Mask) -> Iterator[Cause]:
-    """The cause for nodes that would be large enough if all of their GPUs were allocatable."""
-    s = case.situation
-    first = int(np.flatnonzero(rows)[0])
-    there, has = int(s.capacity[name][rows].max()), int(s.nodes.columns.installed[name][first])
-    text = f"{s.where(rows)}: {there} of {has} {bare(name)} are allocatable, {amount} asked for"
-    why = "a GPU is sick, or the device plugin has not found it"
-    fix = f"see why: kubectl describe node {s.names[first]} ({why}), or ask for {there}"
-    yield s.cause("nodesTooSmall", text, fix, rows, alone)
+def _stating(of: Mapping[str, Any], name: str, text: str) -> dict[str, Any]:
+    """The resources of a container or of a spec, with another amount of one."""
+    given = of.get("resources") or {}
+    return {**given, **{part: {**each, name: text} for part, each in given.items() if name in (each or {})}}
 
 
 def _asks_most(pod: Pod, name: str) -> str:
@@ -160,40 +173,33 @@ def _amount(container: Mapping[str, Any], name: str) -> int:
 def _taken(case: Case, name: str, amount: int, off: Mask, able: Mask, asks: str) -> Cause:
     """The cause for nodes `off` that are large enough for the pod, but have too little free. `able`: nodes, smaller ones too,
     that nothing else excludes. `asks`: which container asks for how much, if that is not plain."""
-    s = case.situation
-    alone = able & off
-    gpu = s.policy.gpus.kind(name) is not None
+    s, alone, unit = case.situation, able & off, bare(name)
     if name == "pods":
         text = f"{s.where(off)}: full: {int(s.capacity[name][off].max())} pods at most, says the kubelet"
-        fix = "remove pods from them, raise the kubelet's maxPods, or add nodes"
-        return s.cause("tooManyPods", text, fix, off, alone)
-    free, asked = np.maximum(s.free[name], 0), amount_number(name, amount)
-    here = alone if alone.any() else off  # what is done elsewhere is not enough
-    where, stays = _beside(case.pod, name, amount)
-    best, instead = max(0, _most_free(case, name, able) - stays), amount_number(name, amount - stays)
-    most, wait = int(free[off].max()), _wait(case, name, amount, here)
-    where += f" (free on {s.where(able & (free == best + stays))})" if best + stays > most else ""
-    or_wait = f", or {wait}" if wait else ""
-    if not gpu:
-        unit = bare(name)
-        text = (
-            f"{s.where(off)}: short of {unit}: {asks or f'{asked} asked for'}, at most {amount_number(name, most)} free"
+        return s.cause(
+            "tooManyPods", text, off, alone, "remove pods from them", "raise the kubelet's maxPods", "add nodes"
         )
-        ask = (
-            f"ask for {amount_number(name, best)} {unit} in place of {instead}{where}" if best else f"free {unit} there"
-        )
-        return s.cause(_CAUSE_OF.get(name, "insufficientResource"), text, f"{ask}{or_wait}", off, alone)
+    free, here = np.maximum(s.free[name], 0), alone if alone.any() else off  # what is done elsewhere is not enough
+    best, most = _most_free(case, name, able), int(free[off].max())
+    where = f" (free on {s.where(able & (free == best))})" if best > most else ""
+    held, waits = _waits(case, name, amount, here)
+    if s.policy.gpus.kind(name) is None:
+        asks = asks or f"{amount_number(name, amount)} asked for"
+        text = f"{s.where(off)}: short of {unit}: {asks}, at most {amount_number(name, most)} free{held}"
+        fixes = [*_less(case, name, amount, best, more=where), *waits] or [Fix(f"free {unit} there")]
+        return s.cause(_CAUSE_OF.get(name, "insufficientResource"), text, off, alone, *fixes)
     total = int(free[off].sum())
-    asks = asks or f"{asked} {bare(name)} asked for"
-    amounts = f"{asks}; free on {s.where(off)}: {total} in all, at most {most} on one"
+    amounts = (
+        f"{asks or f'{amount} {unit} asked for'}; free on {s.where(off)}: {total} in all, at most {most} on one{held}"
+    )
     if total >= amount:
-        fix = f"ask for {best} in each of more pods, or let one node be emptied" if best else "let one node be emptied"
-        return s.cause("gpusFragmented", f"GPUs are free but apart: {amounts}", f"{fix}{or_wait}", off, alone)
-    ask = f"ask for {best} in place of {instead}{where}, or " if best else ""
-    if wait.startswith(_OWN) and not best:
-        alone = np.zeros_like(alone)  # what becomes of its own workload then was not tried
-    fix = f"{ask}{wait or 'wait until pods there end'}, or add a node"
-    return s.cause("gpusTaken", f"all GPUs are taken: {amounts}", fix, off, alone)
+        _, stays, change = _beside(case.pod, name, amount)
+        each = max(0, best - stays)
+        fixes = [Fix(f"ask for {each} in each of more pods", pod=change(str(each)))] if each else []
+        fixes = [*fixes, Fix("let one node be emptied"), *waits]
+        return s.cause("gpusFragmented", f"GPUs are free but apart: {amounts}", off, alone, *fixes)
+    fixes = [*_less(case, name, amount, best, more=where), *waits]
+    return s.cause("gpusTaken", f"all GPUs are taken: {amounts}", off, alone, *fixes, "add a node")
 
 
 def _most_free(case: Case, name: str, rows: Mask) -> int:
@@ -201,33 +207,29 @@ def _most_free(case: Case, name: str, rows: Mask) -> int:
     return max(0, int(case.situation.free[name][rows].max(initial=0)))
 
 
-def _wait(case: Case, name: str, amount: int, off: Mask) -> str:
-    """«wait for job/x (8 GPUs on node y) to end»: the workloads any of whose ends makes room, Jobs first, then the smallest; else
-    ""."""
+def _waits(case: Case, name: str, amount: int, off: Mask) -> tuple[str, list[Fix]]:
+    """«wait for job/x (8 GPUs on node y) to end»: the workloads any of whose ends makes room, Jobs first, then the smallest. For
+    the end of its own workload nobody waits: the text says that it has them."""
     s, own = case.situation, case.situation.names_of.top(case.pod)
     rows = np.flatnonzero(off)
     most_free = rows[np.argsort(-s.free[name][rows], kind="stable")][:_MAX_NODES]
     candidates = [
-        (
-            not of.startswith("job/"),
-            used,
-            f"{bare(of)} ({amount_number(name, used)} {bare(name)} on {s.names[row]})",
-            of,
-        )
+        (not of.startswith("job/"), used, of, s.names[row], pods)
         for row in most_free.tolist()
-        for of, used in s.usage(row, name).items()
+        for of, (pods, used) in s.users(row, name).items()
         if used and int(s.free[name][row]) + used >= amount
     ]
-    others = sorted(each[:3] for each in candidates if each[3] != own)
-    if others:
-        return f"wait for {' or '.join([text for *_, text in others[:_MAX_WAITS]])} to end"
-    if not candidates:
-        return ""
-    held = min(candidates)[2]
+    others = sorted([each for each in candidates if each[2] != own], key=lambda each: each[:4])
+    if others or not candidates:
+        return "", [
+            Fix(f"wait for {bare(of)} ({amount_number(name, used)} {bare(name)} on {on}) to end", ends=tuple(pods))
+            for _, used, of, on, pods in others[:_MAX_WAITS]
+        ]
     siblings = [pod for row in rows.tolist() for pod in s.pods_on.get(s.names[row], ()) if s.names_of.top(pod) == own]
-    if any(_revision(pod) != _revision(case.pod) for pod in siblings):
-        return f"{_OWN[0]} (strategy Recreate or maxSurge 0), or run fewer replicas: {held}"
-    return f"{_OWN[1]}: its own workload has them, {held}"
+    has = amount_number(name, sum([counted_demand(pod).amount(name) for pod in siblings]))
+    older = any(_revision(pod) != _revision(case.pod) for pod in siblings)
+    rollout = [Fix("let the old ones go first: strategy Recreate or maxSurge 0")] if older else []
+    return f"; its own workload, {bare(own)}, has {has} of them", rollout
 
 
 def _revision(pod: Pod) -> str:
@@ -245,8 +247,8 @@ def preemption(case: Case, only_full: Mask) -> Iterator[Cause]:
     if rows.any():
         class_name = bare(spec.get("priorityClassName") or "(none)")
         text = f"pods of lower priority hold enough on {s.where(rows)}, but priority class {class_name} never preempts"
-        fix = "use a priority class with preemptionPolicy PreemptLowerPriority (it evicts those pods), or wait"
-        yield s.cause("preemptionNever", text, fix, rows, rows)
+        fix = "use a priority class with preemptionPolicy PreemptLowerPriority: it evicts those pods"
+        yield s.cause("preemptionNever", text, rows, rows, fix, "wait")
 
 
 def victims(case: Case, row: int) -> list[Pod]:
@@ -291,4 +293,4 @@ def nominated(case: Case) -> Iterator[Cause]:
         others = [other for at, other in s.nominated if at == row and other is not case.pod]
         who = listed([full_name(other) for other in others if priority_of(other) >= priority_of(case.pod)])
         text = f"node {s.names[row]} has room, which the scheduler keeps for pod {who}: it preempted others there"
-        yield Cause("nominated", text, f"wait until {who} is bound, or add a node", (s.names[row],), 1)
+        yield Cause.of("nominated", text, f"wait until {who} is bound", "add a node", nodes=(s.names[row],), alone=1)

@@ -58,6 +58,10 @@ _GPU_CAUSES: Final = (
     *("noGpus", "otherGpuResource", "insufficientResource", "nominated"),
 )
 """The causes that explain «Insufficient <resource>»."""
+_IN_PART: Final = frozenset(
+    ("volumeNodeConflict", "volumeLimit", "volumeClaimUnbound", "podGroupMissing", "gangIncomplete")
+)
+"""Causes of which the filters know less than the scheduler: capacities of storage, parts of gangs."""
 
 
 class Reason(NamedTuple):
@@ -69,6 +73,11 @@ class Reason(NamedTuple):
     text: str
     nodes: int
     causes: tuple[str, ...]
+
+    @property
+    def is_unknown(self) -> bool:
+        """Whether no filter of `why` sees all that the scheduler means by it."""
+        return not self.causes or not _IN_PART.isdisjoint(self.causes)
 
 
 def scheduler_message(situation: Situation, pod: Pod) -> str:
@@ -94,8 +103,8 @@ def reasons(message: str) -> list[Reason]:
     return result
 
 
-def unexplained(message: str, causes: list[Cause]) -> list[Cause]:
-    """A cause for each reason of the scheduler that none of `causes` explains.
+def unexplained(message: str, causes: list[Cause]) -> list[tuple[Reason, Cause]]:
+    """Each reason of the scheduler that none of `causes` explains, with a cause for it.
 
     There is none while the pod preempts others: then the message is out of date.
     """
@@ -104,13 +113,13 @@ def unexplained(message: str, causes: list[Cause]) -> list[Cause]:
         return []
     fix = "see the documentation of that scheduler or plugin"
     return [
-        Cause("schedulerOther", f"the scheduler also says: {bare(reason.text)}", fix)
+        (reason, Cause.of("schedulerOther", f"the scheduler also says: {bare(reason.text)}", fix))
         for reason in reasons(message)
         if known.isdisjoint(reason.causes)
     ]
 
 
-def told(message: str, causes: list[Cause]) -> list[Cause]:
+def told(s: Situation, message: str, causes: list[Cause]) -> list[Cause]:
     """A cause in the scheduler's own words for each of its reasons that none of `causes` explains, since nodes or the pods on
     them could not be read."""
     known = {cause.cause for cause in causes}
@@ -120,7 +129,10 @@ def told(message: str, causes: list[Cause]) -> list[Cause]:
         if known.isdisjoint(reason.causes):
             where = f"{plural(reason.nodes, 'node')}: " if reason.nodes else ""
             word = reason.causes[0] if reason.causes else "schedulerOther"
-            result.append(Cause(word, f"{where}{bare(reason.text)}, says the scheduler", fix))
+            of = _RESOURCE.match(reason.text)
+            if of and word == _GPU_CAUSES[0] and s.policy.gpus.kind(of[1]) is None:
+                word = "insufficientResource"
+            result.append(Cause.of(word, f"{where}{bare(reason.text)}, says the scheduler", fix))
     return result
 
 

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from copy import copy
 from functools import cached_property
 from typing import Any, Final
 
@@ -22,11 +23,12 @@ from webhook.placement.constraints import NO_CONSTRAINTS, Constraints, Mask, Ter
 from webhook.placement.feasible import SCHEDULER, Check, Feasible, free_amounts
 from webhook.policy.model import Policy
 from webhook.text import bare, listed, nearest, plural, quoted
+from webhook.whatif.cluster.devices import PodGpus
 from webhook.whatif.cluster.report import has_gpu_labels, healths, pool_of, unhealthy_nodes
 from webhook.whatif.cluster.snapshot import FINISHED, Object, Snapshot, creation_timestamp, seconds
 from webhook.whatif.disruption import Budgets
 from webhook.whatif.names import Names
-from webhook.whatif.waiting.causes import Cause
+from webhook.whatif.waiting.causes import Cause, Fix
 from webhook.whatif.waiting.free_devices import FreeDevices, Wants
 from webhook.whatif.waiting.free_gpus import FreeGpus
 from webhook.whatif.waiting.gpu_groups import GpuGroups, as_bound
@@ -193,17 +195,36 @@ class Situation:
         """The value of each row's status. `values` has one for each of `nodes.statuses`."""
         return np.array(values)[self.nodes.columns.status[: len(self.alive)]]
 
-    def cause(self, word: str, text: str, fix: str, mask: Mask, alone: Mask, fixed: Pod | None = None) -> Cause:
-        """The cause that excludes the nodes of `mask`. `alone` are the nodes that no other cause excludes, and that would take
-        the pod after the fix. `fixed`: see `Cause`."""
-        return Cause(word, text, fix, self.named(mask), int(np.count_nonzero(mask & alone)), fixed)
+    def cause(self, word: str, text: str, mask: Mask, alone: Mask, *fixes: Fix | str) -> Cause:
+        """The cause that excludes the nodes of `mask`. `alone` are the nodes that no other cause excludes."""
+        return Cause.of(word, text, *fixes, nodes=self.named(mask), alone=int(np.count_nonzero(mask & alone)))
 
-    def usage(self, row: int, resource: str) -> Mapping[str, int]:
-        """How much of a resource each workload («job/train in team-a») on a node requests."""
-        amounts = Counter[str]()
-        for pod in self.snapshot.pods_on.get(self.names[row], ()):
-            amounts[self.names_of.top(pod)] += counted_demand(pod).amount(resource)
-        return amounts
+    def without(self, pods: Sequence[Pod]) -> Situation:
+        """The same once these pods have ended."""
+        found, ended = copy(self), {id(pod) for pod in pods}
+        for name in ("bound", "with_anti_affinity"):  # which are made of `pods_on`
+            found.__dict__.pop(name, None)
+        found.free, found.devices = {name: amounts.copy() for name, amounts in self.free.items()}, copy(self.devices)
+        found.pods_on = {on: [pod for pod in there if id(pod) not in ended] for on, there in self.pods_on.items()}
+        for pod in pods:
+            row = self.nodes.row_of[pod["spec"]["nodeName"]]
+            for name, amount in counted_demand(pod).requests:
+                if name in found.free:
+                    found.free[name][row] += amount
+            found.devices.release(row, {*self._holding.holders(pod)})
+        return found
+
+    @cached_property
+    def _holding(self) -> PodGpus:
+        return PodGpus(self.snapshot, self.policy)
+
+    def users(self, row: int, resource: str) -> Mapping[str, tuple[list[Pod], int]]:
+        """The pods of each workload («job/train in team-a») on a node, and how much of a resource they request."""
+        found: dict[str, tuple[list[Pod], int]] = {}
+        for pod in self.pods_on.get(self.names[row], ()):
+            pods, amount = found.get(of := self.names_of.top(pod), ([], 0))
+            found[of] = [*pods, pod], amount + counted_demand(pod).amount(resource)
+        return found
 
     def bind(self, case: Case, row: int) -> Pod:
         """Put a pod on a node, as if the scheduler had bound it. Returns the pod as it is then."""
@@ -260,17 +281,22 @@ class Case:
         """How many of the GPUs of which KAI gives parts are free on each node, whole ones."""
         return self.situation.free.get(KAI.whole, np.zeros(len(self.situation.alive), np.int64))
 
-    def absent(self, word: str, kind: str, name: str, of: str = "") -> Iterator[Cause]:
-        """The cause that an object does not exist, if its kind could be read. `of` says in the text who refers to it."""
+    def absent(
+        self, word: str, kind: str, name: str, of: str = "", named: Callable[[str], Pod] | None = None
+    ) -> Iterator[Cause]:
+        """The cause that an object does not exist, if its kind could be read. `of` says in the text who refers to it; `named`
+        makes the pod that names another one."""
         if kind in self.situation.snapshot.missing:
             return
         names = self.situation.snapshot.named(kind)
         known = sorted([each for namespace, each in names if namespace in ("", self.namespace)])
         near = nearest(name, known)
         where = f" in {self.namespace}" if KINDS[kind].namespaced else ""
-        hint = f"; nearest: {bare(near)}" if near else f"; there are {listed(known)}" if known else ""
-        fix = f"name {bare(near)} in place of {bare(name)}, or create it" if near else "create it: kubectl apply -f …"
-        yield Cause(word, f"{kind} {quoted(name)} does not exist{where}{of}{hint}", fix)
+        hint = f"; nearest: {bare(near)}" if near else f"; there are {listed(map(bare, known))}" if known else ""
+        fixes: list[Fix | str] = ["create it"]
+        if near:
+            fixes.insert(0, Fix(f"name {bare(near)} in place of {bare(name)}", pod=named and named(near)))
+        yield Cause.of(word, f"{kind} {quoted(name)} does not exist{where}{of}{hint}", *fixes)
 
 
 def failing(s: Situation, checks: Iterable[Check]) -> Mask:

@@ -7,7 +7,8 @@ from typing import Any, Final
 from webhook.kube.pod import Pod
 from webhook.text import bare, listed, nearest, printable
 from webhook.whatif.cluster.snapshot import FINISHED, condition, created, seconds
-from webhook.whatif.waiting.causes import Cause
+from webhook.whatif.commands import kubectl
+from webhook.whatif.waiting.causes import Cause, Fix
 from webhook.whatif.waiting.situation import Situation
 
 _USUAL: Final = 60.0
@@ -46,15 +47,16 @@ def bound(s: Situation, pod: Pod) -> Cause:
         text = (
             f"spec.nodeName is {bare(node)}, and no node is called so: nothing starts the pod, and it is deleted soon"
         )
-        other = f", or name {near}, if it is to be there" if near else ""
-        return Cause("pinnedNode", text, f"create it without spec.nodeName: the scheduler then finds a node{other}")
+        other = [f"name {bare(near)}, if it is to be there"] if near else []
+        return Cause.of("pinnedNode", text, "create it without spec.nodeName: the scheduler then finds a node", *other)
     if pod["metadata"].get("deletionTimestamp") and _is_lost(s, pod):
         text = f"it is being deleted, and its node, {bare(node)}, does not answer: its GPUs stay taken until then"
-        fix = f"see whether the node comes back: kubectl describe node {node}; its pods go when the node is deleted"
-        return Cause("bound", text, fix, (node,))
+        words = "see whether the node comes back: its pods go when the node is deleted"
+        return Cause.of("bound", text, Fix(words, kubectl("describe", "node", node)), nodes=(node,))
     said = "; ".join(_waits_for(s, pod))
     text = f"it has its node, {bare(node)}, and waits there{f': {said}' if said else ': see the kubelet'}"
-    return Cause("bound", text, f"kubectl describe pod -n {pod['metadata']['namespace']} {name}", (node,))
+    look = kubectl("describe", "pod", name, namespace=pod["metadata"]["namespace"])
+    return Cause.of("bound", text, Fix("see what its kubelet says", look), nodes=(node,))
 
 
 def _waits_for(s: Situation, pod: Pod) -> Iterator[str]:

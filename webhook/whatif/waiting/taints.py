@@ -3,16 +3,18 @@
 k8s.io/kubernetes pkg/scheduler/framework/plugins/tainttoleration, nodeunschedulable.
 """
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 
 import numpy as np
 
-from webhook.kube.taints import Taint, kind_of, passes, toleration
+from webhook.kube.pod import Pod
+from webhook.kube.taints import CORDON, Taint, kind_of, passes, toleration
 from webhook.placement.constraints import Mask
 from webhook.placement.feasible import CORDONED, NOT_READY
 from webhook.text import bare, listed, quoted
 from webhook.whatif.cluster.report import gpus_of
-from webhook.whatif.waiting.causes import Cause, NodeCheck
+from webhook.whatif.commands import kubectl
+from webhook.whatif.waiting.causes import Cause, Fix, NodeCheck
 from webhook.whatif.waiting.situation import Case, failing, with_spec
 
 
@@ -35,9 +37,11 @@ def cordoned(case: Case) -> NodeCheck:
     s, checks = case.situation, case.judgement.status(case.situation.nodes, case.situation.rows)
 
     def explain(mask: Mask, alone: Mask) -> Iterator[Cause]:
-        text = f"{s.where(mask)}: cordoned (spec.unschedulable)"
-        fix = f"uncordon when the work on it is done: kubectl uncordon {s.named(mask)[0]}"
-        yield s.cause("cordoned", text, fix, mask, alone)
+        text, fixes = f"{s.where(mask)}: cordoned (spec.unschedulable)", list[Fix]()
+        for name in [*s.named(mask & alone), *s.named(mask)][:1]:
+            there = tolerating(case.pod, [CORDON])
+            fixes.append(Fix("uncordon when the work on it is done", kubectl("uncordon", name), there, on=name))
+        yield s.cause("cordoned", text, mask, alone, *fixes)
 
     return NodeCheck(failing(s, [check for check in checks if check.word == CORDONED]), explain)
 
@@ -66,24 +70,27 @@ def _not_ready(case: Case, taints: tuple[Taint, ...], rows: Mask, alone: Mask) -
     """The cause for nodes with taints that pass by themselves."""
     s = case.situation
     name = s.named(rows)[0]
-    look = f"kubectl describe node {name}"
+    look = kubectl("describe", "node", name)
     if leaving := [taint for taint in taints if kind_of(taint) == "leaving"]:
         text = f"{s.where(rows)}: it will soon be removed ({listed([bare(taint.key) for taint in leaving])})"
-        fix = f"see whether it goes: {look}; if it is to stay: kubectl taint node {name} {bare(leaving[0].key)}-"
-        return s.cause("notReady", text, fix, rows, alone)
+        stay = Fix("if it is to stay", kubectl("taint", "node", name, f"{leaving[0].key}-"))
+        return s.cause("notReady", text, rows, alone, Fix("see whether it goes", look), stay)
     why = listed([bare(taint.key.rpartition("/")[2]) for taint in taints if passes(taint)])
-    fix = f"see what is wrong there: {look}; the taint goes when it is repaired"
-    return s.cause("notReady", f"{s.where(rows)}: {why}", fix, rows, alone)
+    fix = Fix("see what is wrong there; the taint goes when it is repaired", look)
+    return s.cause("notReady", f"{s.where(rows)}: {why}", rows, alone, fix)
 
 
 def _untolerated(case: Case, taints: tuple[Taint, ...], rows: Mask, alone: Mask) -> Cause:
     s = case.situation
-    fix = f"if the pod may run there, add to spec.tolerations: {'; '.join(map(_toleration, taints))}"
-    shown = listed([bare(taint.text) for taint in taints])
+    words = f"if the pod may run there, add to spec.tolerations: {'; '.join(map(_toleration, taints))}"
+    text = f"{s.where(rows)}: tainted {listed([bare(taint.text) for taint in taints])}, which the pod does not tolerate"
+    return s.cause("untoleratedTaint", text, rows, alone, Fix(words, pod=tolerating(case.pod, taints)))
+
+
+def tolerating(pod: Pod, taints: Iterable[Taint]) -> Pod:
+    """The pod that tolerates these taints too."""
     more = [toleration(taint.key, taint.value or None, taint.effect) for taint in taints]
-    fixed = with_spec(case.pod, tolerations=[*(case.pod["spec"].get("tolerations") or ()), *more])
-    text = f"{s.where(rows)}: tainted {shown}, which the pod does not tolerate"
-    return s.cause("untoleratedTaint", text, fix, rows, alone, fixed)
+    return with_spec(pod, tolerations=[*(pod["spec"].get("tolerations") or ()), *more])
 
 
 def _toleration(taint: Taint) -> str:

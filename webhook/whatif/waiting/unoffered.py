@@ -10,7 +10,8 @@ from webhook.kube.other_gpus import RESOURCES
 from webhook.kube.pod import Pod
 from webhook.placement.constraints import Mask
 from webhook.text import bare, listed, matches, nearest
-from webhook.whatif.waiting.causes import Cause
+from webhook.whatif.commands import kubectl
+from webhook.whatif.waiting.causes import Cause, Fix
 from webhook.whatif.waiting.nodes import unselected
 from webhook.whatif.waiting.situation import Case, with_spec
 
@@ -30,15 +31,17 @@ def unknown(case: Case, name: str, mask: Mask, alone: Mask) -> Iterator[Cause]:
     text = f"no node offers {bare(name)}{offers}"
     if any(matches(pattern, name) for pattern in RESOURCES):
         of = "HAMi" if name.startswith("nvidia.com/") else "what serves it"
-        fix = f"leave {bare(name)} out of the container, or install {of}, by whose scheduler it is counted"
-        yield s.cause("unknownResource", text, fix, mask, mask, _asking(case.pod, None, name))
+        fixes: tuple[Fix | str, ...] = (
+            Fix(f"leave {bare(name)} out of the container", pod=_asking(case.pod, None, name)),
+        )
+        fixes = *fixes, f"install {of}, by whose scheduler it is counted"
     elif near:
         other = vendor(near) != vendor(name) and None not in map(s.policy.gpus.kind, (near, name))
-        fix = f"ask for {bare(near)} in place of {bare(name)}{', if its image is for these GPUs' if other else ''}"
-        yield s.cause("unknownResource", text, fix, mask, mask, _asking(case.pod, near, name))
+        words = f"ask for {bare(near)} in place of {bare(name)}{', if its image is for these GPUs' if other else ''}"
+        fixes = (Fix(words, pod=_asking(case.pod, near, name)),)
     else:
-        fix = f"install what offers {bare(name)}, or add nodes that have it"
-        yield s.cause("unknownResource", text, fix, mask, np.zeros_like(mask))
+        fixes = (f"install what offers {bare(name)}", "add nodes that have it")
+    yield s.cause("unknownResource", text, mask, alone, *fixes)
 
 
 def _asking(pod: Pod, resource: str | None, in_place_of: str) -> Pod:
@@ -77,16 +80,16 @@ def without(case: Case, name: str, mask: Mask, alone: Mask) -> Iterator[Cause]:
             whole = s.policy.gpus.kind(gpus[0]) == "whole"
             fix = f"ask for {bare(gpus[0])}{', a whole one' if whole else ' if a part of a GPU is enough'}"
             one = case.demand.amount(name) == 1  # of several GPUs, one part is not nearly as much
-            fixed = _asking(case.pod, gpus[0], name) if one else None
-            yield s.cause("otherGpuResource", text, fix, rows, alone & one, fixed)
+            fixed = Fix(fix, pod=_asking(case.pod, gpus[0], name) if one else None)
+            yield s.cause("otherGpuResource", text, rows, alone & one, fixed)
         else:
             text = f"{s.where(rows)}: no {bare(name)}"
-            yield Cause("noGpus", text, "nothing: they are for other pods", s.named(rows))
+            yield Cause.of("noGpus", text, "nothing: they are for other pods", nodes=s.named(rows))
 
 
 def _silent(case: Case, name: str, rows: Mask, alone: Mask) -> Iterator[Cause]:
     """The causes for nodes with GPUs by their labels, and none of a device plugin: they have them another way, or not at all.
-    For those the fix is enough if the label has the number of GPUs."""
+    Nothing else excludes those whose label has the number of GPUs."""
     s, asked = case.situation, case.demand.amount(name)
     drivers = {row: s.devices.gpus(row) for row in np.flatnonzero(rows).tolist()}
     told = np.zeros_like(rows)
@@ -94,13 +97,11 @@ def _silent(case: Case, name: str, rows: Mask, alone: Mask) -> Iterator[Cause]:
     if told.any():
         names = sorted({driver for of in drivers.values() for driver in of})
         by_claim = any("/" not in driver for driver in names)  # other sources are called as resources
-        fix = (
-            "claim them in spec.resourceClaims: kubectl get deviceclasses"
-            if by_claim
-            else "ask as what shares them wants it"
-        )
+        fix = Fix("ask as what shares them wants it")
+        if by_claim:
+            fix = Fix("claim them in spec.resourceClaims", kubectl("get", "deviceclasses"))
         text = f"{s.where(told)}: {listed(map(bare, names))} in place of {bare(name)}"
-        yield s.cause("otherGpuResource", text, fix, told, np.zeros_like(told))
+        yield s.cause("otherGpuResource", text, told, np.zeros_like(told), fix)
     if not (rows := rows & ~told).any():
         return
     offered = s.snapshot.nodes[s.named(rows)[0]]["status"].get("capacity") or {}
@@ -108,6 +109,7 @@ def _silent(case: Case, name: str, rows: Mask, alone: Mask) -> Iterator[Cause]:
     if (has := str(offered.get(name, "0"))) != "0":
         why = "the device plugin calls all unhealthy, or has gone"
         text = f"{s.where(rows)}: of {bare(has)} {bare(name)} none is allocatable: {why}"
-    fix = f"look at the device plugin there: kubectl get pods -A -o wide --field-selector spec.nodeName={s.named(rows)[0]}"
+    look = kubectl("get", "pods", "-A", "-o", "wide", "--field-selector", f"spec.nodeName={s.named(rows)[0]}")
     by_label = [labelled_count(s.nodes.labels.get(row)) for row in range(len(rows))]
-    yield s.cause("devicePluginMissing", text, fix, rows, alone & (np.array(by_label) >= asked))
+    enough = alone & (np.array(by_label) >= asked)
+    yield s.cause("devicePluginMissing", text, rows, enough, Fix("look at the device plugin there", look))

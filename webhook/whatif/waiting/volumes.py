@@ -4,6 +4,7 @@ k8s.io/kubernetes pkg/scheduler/framework/plugins/{volumebinding,volumerestricti
 """
 
 from collections.abc import Iterator
+from functools import partial
 from typing import Final
 
 import numpy as np
@@ -13,7 +14,8 @@ from webhook.kube.quantity import parse_quantity
 from webhook.placement.constraints import Mask, terms_of
 from webhook.text import bare, listed, quoted
 from webhook.whatif.cluster.snapshot import Object, full_name
-from webhook.whatif.waiting.causes import Cause, NodeCheck
+from webhook.whatif.commands import kubectl
+from webhook.whatif.waiting.causes import Cause, Fix, NodeCheck
 from webhook.whatif.waiting.free_devices import is_simulated
 from webhook.whatif.waiting.nodes import unselected
 from webhook.whatif.waiting.resources import large_enough
@@ -35,17 +37,20 @@ def missing(case: Case) -> Iterator[Cause]:
         claim_text = f"PersistentVolumeClaim {bare(name)}"
         if claim is None and name in ephemeral:
             if not is_simulated(case.pod) and "PersistentVolumeClaim" not in s.snapshot.missing:
-                fix = f"see kubectl describe pod -n {case.namespace} {bare(case.pod['metadata']['name'])}"
-                yield Cause("volumeClaimMissing", f"{claim_text} was not made yet of its ephemeral volume", fix)
+                look = kubectl("describe", "pod", case.pod["metadata"]["name"], namespace=case.namespace)
+                text = f"{claim_text} was not made yet of its ephemeral volume"
+                yield Cause.of("volumeClaimMissing", text, Fix("see why", look))
         elif claim is None:
-            yield from case.absent("volumeClaimMissing", "PersistentVolumeClaim", name)
+            yield from case.absent(
+                "volumeClaimMissing", "PersistentVolumeClaim", name, named=partial(_mounting, case, name)
+            )
         elif claim["metadata"].get("deletionTimestamp"):
             fix = "wait until it is gone, and create it again"
-            yield Cause("volumeClaimDeleting", f"{claim_text} is being deleted", fix)
+            yield Cause.of("volumeClaimDeleting", f"{claim_text} is being deleted", fix)
         elif claim["status"].get("phase") == "Lost":
             volume = bare(claim["spec"].get("volumeName"))
             fix = "delete the claim, and restore the data to a new one"
-            yield Cause("volumeClaimLost", f"{claim_text}: its volume {volume} is gone", fix)
+            yield Cause.of("volumeClaimLost", f"{claim_text}: its volume {volume} is gone", fix)
         elif claim["status"].get("phase") != "Bound":
             yield from _unbound(case, claim, claim_text)
 
@@ -64,8 +69,10 @@ def in_use(case: Case) -> NodeCheck:
     def explain(mask: Mask, alone: Mask) -> Iterator[Cause]:
         for name, other in alone_in:
             text = f"PersistentVolumeClaim {bare(name)} is {_ONE_POD}, and pod {full_name(other)} has it"
-            fix = f"end {full_name(other)}, or use accessMode ReadWriteMany"
-            yield s.cause("volumeInUse", text, fix, mask, alone & (len(alone_in) == 1))
+            fix = Fix(f"wait for pod {full_name(other)} to end", ends=(other,))
+            if s.names_of.top(other) == s.names_of.top(case.pod):
+                fix = Fix("let the old pod go first: strategy Recreate")
+            yield s.cause("volumeInUse", text, mask, alone, fix, "use accessMode ReadWriteMany")
 
     return NodeCheck(s.alive & bool(alone_in), explain)
 
@@ -79,16 +86,16 @@ def _unbound(case: Case, claim: Object, claim_text: str) -> Iterator[Cause]:
         default = [each for each in classes.values() if annotations_of(each).get(_IS_DEFAULT) == "true"]
         no_default = ", and no class is the default" if name is None and known and not default else ""
         text = f"{claim_text} is not bound and names no StorageClass{no_default}"
-        which = f" ({listed(sorted(classes)) or 'there is no class'})" if known else ""
-        fix = f"set spec.storageClassName{which} in a new claim, or create a volume"
-        yield Cause("volumeClaimUnbound", text, fix)
+        which = f" ({listed(map(bare, sorted(classes))) or 'there is no class'})" if known else ""
+        fix = f"set spec.storageClassName{which} in a new claim"
+        yield Cause.of("volumeClaimUnbound", text, fix, "create a volume")
     elif name not in classes and "StorageClass" not in s.snapshot.missing:
         yield from case.absent("storageClassMissing", "StorageClass", name, f" ({claim_text} names it)")
     elif classes.get(name, {}).get("volumeBindingMode") != _BOUND_WITH_POD:
         messages = [event["message"] for event in s.events_of("PersistentVolumeClaim", claim) if event.get("message")]
         text = f"{claim_text} is not bound{f': {quoted(messages[0])}' if messages else ''}"
-        fix = f"see kubectl describe pvc -n {case.namespace} {bare(claim['metadata']['name'])}"
-        yield Cause("volumeClaimUnbound", text, fix)
+        look = kubectl("describe", "pvc", claim["metadata"]["name"], namespace=case.namespace)
+        yield Cause.of("volumeClaimUnbound", text, Fix("see why", look))
 
 
 def unreachable(case: Case) -> NodeCheck:
@@ -101,13 +108,20 @@ def unreachable(case: Case) -> NodeCheck:
             continue
         volume = volumes.get(("", str(claim["spec"].get("volumeName"))))
         if volume is not None:
-            conflicts[f"volume {volume['metadata']['name']} of claim {name}"] = ~_reachable(s, volume)
+            conflicts[f"volume {bare(volume['metadata']['name'])} of claim {bare(name)}"] = ~_reachable(s, volume)
         elif claim["status"].get("phase") != "Bound" and "PersistentVolume" not in s.snapshot.missing:
             storage_class = s.snapshot.named("StorageClass").get(("", str(claim["spec"].get("storageClassName"))), {})
+            if topologies := storage_class.get("allowedTopologies"):
+                zones = [
+                    {"matchExpressions": [{**each, "operator": "In"} for each in topology["matchLabelExpressions"]]}
+                    for topology in topologies
+                ]
+                of = f"a volume of class {bare(str(claim['spec'].get('storageClassName')))} for claim {bare(name)}"
+                conflicts[of] = ~selected(s, {"nodeSelectorTerms": zones})
             if storage_class.get("provisioner") == _NO_PROVISIONER:
                 able = [_reachable(s, each) for each in volumes.values() if _suits(each, claim)]
                 if able:
-                    conflicts[f"a free volume for claim {name}"] = ~np.any(able, axis=0)
+                    conflicts[f"a free volume for claim {bare(name)}"] = ~np.any(able, axis=0)
                 else:
                     unmade[name] = bare(str(claim["spec"].get("storageClassName")))
     fails = np.any([np.full_like(s.alive, bool(unmade)), *conflicts.values()], axis=0)
@@ -115,27 +129,44 @@ def unreachable(case: Case) -> NodeCheck:
     def explain(mask: Mask, alone: Mask) -> Iterator[Cause]:
         for volume_text, away in conflicts.items():
             if (off := mask & away).any():
-                text = f"{volume_text} cannot be reached from {s.where(off)}"
-                fix, fixed = "create a volume that a node can reach, or use a StorageClass that provisions them", None
-                if (there := s.alive & ~away).any():
+                text, there = f"{volume_text} cannot be reached from {s.where(off)}", s.alive & ~away
+                copied: list[Fix | str] = ["copy the data to a volume elsewhere"]
+                if not there.any():
+                    fixes: list[Fix | str] = [
+                        "create a volume that a node can reach",
+                        "use a StorageClass that provisions them",
+                    ]
+                else:
                     text = f"{text}: it is on {s.where(there)}"
-                    fix = f"make room on {s.where(there)}, or copy the data to a volume elsewhere"
                     if not (there & large_enough(case)).any():
                         never = f"{s.where(there)} could never take the pod"
-                        fix = f"copy the data to a volume that {s.where(off)} can reach: {never}"
+                        fixes = [f"copy the data to a volume that {s.where(off)} can reach: {never}"]
                     elif not (there & ~unselected(case)).any():
-                        fix = f"let the pod run on {s.where(there)}, or copy the data to a volume elsewhere"
-                        fixed = with_spec(without_affinity(case.pod, "nodeAffinity"), nodeSelector={})
-                # of a fix that is about other nodes than these, only the pod with the fix tells whether it helps
-                yield s.cause("volumeNodeConflict", text, fix, off, np.zeros_like(off), fixed)
+                        anywhere = with_spec(without_affinity(case.pod, "nodeAffinity"), nodeSelector={})
+                        fixes = [Fix(f"let the pod run on {s.where(there)}", pod=anywhere), *copied]
+                    else:
+                        fixes = [f"make room on {s.where(there)}", *copied]
+                yield s.cause("volumeNodeConflict", text, off, np.zeros_like(off), *fixes)
         for name, of in unmade.items():
             text = (
                 f"no volume suits claim {bare(name)}, and class {of} makes none: its provisioner is {_NO_PROVISIONER}"
             )
-            fix = f"create a PersistentVolume of class {of} that is large enough, or name a class that makes them"
-            yield s.cause("volumeNodeConflict", text, fix, mask, alone & (len(unmade) == 1))
+            fix = f"create a PersistentVolume of class {of} that is large enough"
+            only = alone & (len(unmade) == 1)
+            yield s.cause("volumeNodeConflict", text, mask, only, fix, "name a class that makes them")
 
     return NodeCheck(s.alive & fails, explain)
+
+
+def _mounting(case: Case, name: str, instead: str) -> Pod:
+    """The pod with another claim in place of this one."""
+    volumes = [
+        {**each, "persistentVolumeClaim": {**claim, "claimName": instead}}
+        if (claim := each.get("persistentVolumeClaim")) and claim["claimName"] == name
+        else each
+        for each in case.pod["spec"].get("volumes") or ()
+    ]
+    return with_spec(case.pod, volumes=volumes)
 
 
 def limits(case: Case) -> NodeCheck:
@@ -157,7 +188,9 @@ def limits(case: Case) -> NodeCheck:
 
     def explain(mask: Mask, alone: Mask) -> Iterator[Cause]:
         text = f"{s.where(mask)}: as many volumes as can be attached: {listed(sorted(set(full.values())))}"
-        yield s.cause("volumeLimit", text, "use fewer volumes, move pods with volumes away, or add a node", mask, alone)
+        yield s.cause(
+            "volumeLimit", text, mask, alone, "use fewer volumes", "move pods with volumes away", "add a node"
+        )
 
     return NodeCheck(s.alive & fails, explain)
 
@@ -176,14 +209,19 @@ def _ephemeral(pod: Pod) -> list[str]:
 
 
 def _volumes_by_driver(s: Situation, pod: Pod) -> dict[str, set[str]]:
-    """The handles of the pod's CSI volumes by driver."""
+    """The handles of the pod's CSI volumes by driver. A claim that is not bound counts for the driver of its class
+    (nodevolumelimits/csi.go, getCSIDriverInfoFromSC)."""
     by_driver: dict[str, set[str]] = {}
+    classes = s.snapshot.named("StorageClass")
     claims, volumes = s.snapshot.named("PersistentVolumeClaim"), s.snapshot.named("PersistentVolume")
     for name in _claim_names(pod):
         claim = claims.get((pod["metadata"]["namespace"], name), {"spec": {}})
         volume = volumes.get(("", str(claim["spec"].get("volumeName"))), {"spec": {}})
         if csi := volume["spec"].get("csi"):
             by_driver.setdefault(csi["driver"], set()).add(csi["volumeHandle"])
+        elif not claim["spec"].get("volumeName"):
+            of = classes.get(("", str(claim["spec"].get("storageClassName"))), {}).get("provisioner")
+            by_driver.setdefault(str(of), set()).add(f"{pod['metadata']['namespace']}/{name}")
     return by_driver
 
 

@@ -11,7 +11,8 @@ from webhook.kube.owners import controllers, queue_of
 from webhook.kube.suspended import FIELDS, finished, suspended
 from webhook.text import bare, listed, nearest, plural, printable, quoted
 from webhook.whatif.cluster.snapshot import Object, condition, created
-from webhook.whatif.waiting.causes import Cause, queued
+from webhook.whatif.commands import kubectl
+from webhook.whatif.waiting.causes import Cause, Fix, queued
 from webhook.whatif.waiting.situation import Situation, last_seen
 
 _QUOTA: Final = re.compile(r"exceeded quota: (\S+), requested: (.+?), used: (.+?), limited: (.+)")
@@ -69,8 +70,7 @@ def refused_elsewhere(s: Situation, namespace: str | None) -> Iterator[tuple[str
             message = str(event.get("message") or "")
             cause = refusal(s, here, lacks, message)
             if event.get("reason") == REFUSED:
-                fix = "correct the pod template as it says"
-                cause = Cause("refused", f"{lacks}{_printable(message)}", fix)
+                cause = Cause.of("refused", f"{lacks}{_printable(message)}", "correct the pod template as it says")
             yield here, bare(of), [cause]
 
 
@@ -81,20 +81,22 @@ def _suspended(s: Situation, namespace: str, obj: Object, field: Sequence[str]) 
         return queued(queue, namespace)
     if above := [*controllers(obj, find)]:
         kind, name, json = above[-1]
-        top = bare(f"{kind.lower()}/{name}")
+        top = f"{kind.lower()}/{name}"
         if json and (its := suspended(json)):
-            return Cause("suspended", f"{says}{top} is suspended too, and resumes it", _resume(top, namespace, its))
-        fix = f"see why it has not: kubectl describe {top} -n {namespace}"
-        return Cause("suspended", f"{says}{top} resumes it", fix)
-    fix = _resume(bare(f"{obj['kind'].lower()}/{obj['metadata']['name']}"), namespace, field)
-    return Cause("suspended", f"{says}its pods are made when it is resumed", fix)
+            resume = _resume(kind, name, namespace, its)
+            return Cause.of("suspended", f"{says}{bare(top)} is suspended too, and resumes it", resume)
+        look = Fix("see why it has not", kubectl("describe", top, namespace=namespace))
+        return Cause.of("suspended", f"{says}{bare(top)} resumes it", look)
+    resume = _resume(obj["kind"], obj["metadata"]["name"], namespace, field)
+    return Cause.of("suspended", f"{says}its pods are made when it is resumed", resume)
 
 
-def _resume(name: str, namespace: str, field: Sequence[str]) -> str:
+def _resume(kind: str, name: str, namespace: str, field: Sequence[str]) -> Fix:
     patch: Any = False
     for key in reversed(field):
         patch = {key: patch}
-    return f"resume it: kubectl patch {name} -n {namespace} --type merge -p '{orjson.dumps(patch).decode()}'"
+    arguments = ("patch", f"{kind.lower()}/{name}", "--type", "merge", "-p", orjson.dumps(patch).decode())
+    return Fix("resume it", kubectl(*arguments, namespace=namespace))
 
 
 def _missing_pods(kind: str, obj: Object) -> int:
@@ -125,53 +127,53 @@ def refusal(s: Situation, namespace: str, lacks: str, message: str) -> Cause:
     if match := _QUOTA.search(message):
         quota, asked, used, limited = match.groups()
         text = f"{lacks}quota {bare(quota)}: {bare(used)} used, {bare(asked)} asked for, {bare(limited)} at most"
-        more = f"raise it: kubectl edit quota {bare(quota)} -n {namespace}"
-        users = "resourceclaims" if "devices=" in limited else "pods"
-        fix = f"ask for less, end what uses it (kubectl get {users} -n {namespace}), or {more}"
-        return Cause("quotaExceeded", text, fix)
+        return over_quota(text, quota, namespace, "resourceclaims" if "devices=" in limited else "pods")
     if match := _UNSTATED.search(message):
         quota, names = bare(match[1]), listed([bare(name) for name in match[2].split(",")])
         text = f"{lacks}quota {quota} wants every container to state {names}"
-        fix = f"state {names} in every container, or create a LimitRange in {namespace} with defaults"
-        return Cause("quotaExceeded", text, fix)
+        defaults = f"create a LimitRange in {namespace} with defaults"
+        return Cause.of("quotaExceeded", text, f"state {names} in every container", defaults)
     if match := _WEBHOOK.search(message):
         ours = _OURS in match[1]
-        who = "" if ours else f"webhook {bare(match[1])}: "
-        text = f"{lacks}{who}{_printable(match[2])}"
-        fix = (
-            "correct the pod template as it says" if ours else "correct the pod template, or ask who runs that webhook"
-        )
-        return Cause("refused", text, fix)
+        text = f"{lacks}{'' if ours else f'webhook {bare(match[1])}: '}{_printable(match[2])}"
+        if ours:
+            return Cause.of("refused", text, "correct the pod template as it says")
+        return Cause.of("refused", text, "correct the pod template", "ask who runs that webhook")
     if match := _NO_ANSWER.search(message):
-        name = bare(match[1])
-        text = f"{lacks}webhook {name} does not answer: {_printable(match[2])}"
-        where = "kubectl get mutatingwebhookconfigurations,validatingwebhookconfigurations"
-        fix = f"repair what serves it, or remove its configuration: {where}"
-        return Cause("refused", text, fix)
+        text = f"{lacks}webhook {bare(match[1])} does not answer: {_printable(match[2])}"
+        where = kubectl("get", "mutatingwebhookconfigurations,validatingwebhookconfigurations")
+        return Cause.of("refused", text, Fix("repair what serves it, or remove its configuration", where))
     if match := _POLICY.search(message):
-        return Cause(
-            "refused", f"{lacks}{_printable(match[0])}", "correct the pod template, or ask who keeps that policy"
-        )
+        text = f"{lacks}{_printable(match[0])}"
+        return Cause.of("refused", text, "correct the pod template", "ask who keeps that policy")
     for word, kind, pattern in _ABSENT:
         if match := pattern.search(message):
-            name = bare(match[1])
-            arguments = {
-                "ServiceAccount": f"serviceaccount {name} -n {namespace}",
-                "PriorityClass": f"priorityclass {name} --value=…",
-            }.get(kind)
-            create = f"create it (kubectl create {arguments})" if arguments else "create it"
-            where = f" in {namespace}" if kind == "ServiceAccount" else ""
-            near = nearest(match[1], sorted({known for _, known in s.snapshot.named(kind)}))
-            text = f"{lacks}{kind} {quoted(match[1])} does not exist{where}{f'; nearest: {bare(near)}' if near else ''}"
-            another = f"name {bare(near)} in place of {name} in the pod template"
-            fix = f"{another}, or {create}" if near else f"{create}, or name another in the pod template"
-            return Cause(word, text, fix)
+            return _absent(s, namespace, word, kind, match[1], lacks)
+    text = f"{lacks}{_printable(message)}"
     if _LIMITS.search(message):
-        fix = f"ask for what the LimitRange allows: kubectl describe limits -n {namespace}"
-        return Cause("limitRange", f"{lacks}{_printable(message)}", fix)
-    return Cause(
-        "notCreated", f"{lacks}{_printable(message)}", "correct what it says; the controller tries again by itself"
-    )
+        look = kubectl("describe", "limits", namespace=namespace)
+        return Cause.of("limitRange", text, Fix("ask for what the LimitRange allows", look))
+    return Cause.of("notCreated", text, "correct what it says; the controller tries again by itself")
+
+
+def over_quota(text: str, quota: str, namespace: str, users: str = "pods") -> Cause:
+    """The cause that a quota allows no more. `users`: what counts there, for kubectl."""
+    ends = Fix("end what uses it", kubectl("get", users, namespace=namespace))
+    more = Fix("raise it", kubectl("edit", "quota", quota, namespace=namespace))
+    return Cause.of("quotaExceeded", text, "ask for less", ends, more)
+
+
+def _absent(s: Situation, namespace: str, word: str, kind: str, name: str, lacks: str) -> Cause:
+    """The cause that an object which a pod template names does not exist."""
+    create = Fix("create it")
+    if kind == "ServiceAccount":
+        create = Fix("create it", kubectl("create", "serviceaccount", name, namespace=namespace))
+    where = f" in {namespace}" if kind == "ServiceAccount" else ""
+    near = nearest(name, sorted({known for _, known in s.snapshot.named(kind)}))
+    text = f"{lacks}{kind} {quoted(name)} does not exist{where}{f'; nearest: {bare(near)}' if near else ''}"
+    if near:
+        return Cause.of(word, text, f"name {bare(near)} in place of {bare(name)} in the pod template", create)
+    return Cause.of(word, text, create, "name another in the pod template")
 
 
 def _printable(text: str) -> str:

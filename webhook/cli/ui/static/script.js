@@ -396,13 +396,14 @@ function renderWaiting() {
     ...items, shown.length > shownRows ? more("rows", `${shown.length - shownRows} more`, () => { shownRows += SHOWN; render(); }) : null, shown.length ? null : make("li", { class: "empty" }, ...none));
 }
 const more = (of, text, act) => make("li", {}, make("button", { type: "button", class: "more", "data-focus": `more ${of}`, on: { click: act } }, text));
-// The commands in a text, up to where it goes on; none that is not complete, and none that a shell reads otherwise than it looks:
-// parts of the text are messages that tenants write.
-const runnable = text => (text.match(/kubectl (?:[^(),;]|,(?=\S))+/g) || []).map(each => each.trim()).filter(each => !/\bNAME\b|[…`$|&<>\\]/.test(each));
-const shell = word => /^[\w./:@=-]+$/.test(word) ? word : `'${word.replaceAll("'", "'\\''")}'`;
+const shell = word => /^[\w./:@=,-]+$/.test(word) ? word : `'${word.replaceAll("'", "'\\''")}'`;
+const fixOf = fix => {
+  const line = (fix.command || []).map(shell).join(" ");
+  return make("div", { class: `fix${fix.enough ? " enough" : ""}` }, `${fix.enough ? "Enough alone: " : ""}${fix.text}`, ...(line ? [`: ${line} `, copied(line)] : []));
+};
 const causeOf = cause => make("div", { class: `cause${cause.elsewhere ? " elsewhere" : ""}`, "data-cause": cause.cause },
   make("b", {}, words(cause.cause)), `: ${cause.text}${cause.nodes.length ? ` (${plural(cause.nodes.length, "node")})` : ""}`,
-  make("div", { class: "fix" }, `${cause.enough ? "Enough alone: " : ""}${cause.fix} `, ...runnable(cause.fix).map(each => copied(each))));
+  ...cause.fixes.map(fixOf), cause.then ? make("div", {}, `The first is not enough: then ${cause.then}`) : null);
 // The GPUs of the chosen pod, as the map shows them.
 function holds() {
   for (const node of state.nodes) for (const pod of node.pods) if (key(pod) === choice.pod) return make("p", { class: "on" }, "On ", make("b", {}, node.name), `: ${Object.entries(pod.gpus).map(([resource, count]) => `${gpus(count)} ${resource}`).join(", ")}, ${pod.class}, ${pod.workload}`);
@@ -611,7 +612,7 @@ function checks({ doctor, summary }) {
   return [...summary.map((line, at) => make("p", at ? { class: "note" } : { class: `verdict ${broken ? "broken" : unknown ? "" : "ok"}` }, `${line[0].toUpperCase()}${line.slice(1)}`)), make("ul", { class: "checks" }, ...sorted.map(check))];
 }
 const check = each => make("li", { class: "check", "data-check": each.check, "data-state": each.state }, make("b", { class: `state ${each.state}` }, each.state),
-  make("div", {}, make("b", {}, words(each.check)), `: ${each.text}`, each.next ? make("div", { class: "fix" }, `${each.next} `, ...runnable(each.next).map(text => copied(text))) : null));
+  make("div", {}, make("b", {}, words(each.check)), `: ${each.text}`, each.next ? make("div", { class: "fix" }, each.next) : null));
 const CHANGES = { refused: "broken", found: "warn", changed: "ok", same: "ok" };
 function audited({ audit }, { namespace }) {
   if (!audit.length) return make("p", { class: "verdict ok" }, `Nothing for pods that exist: ${namespace} has no GPU pod without a decision.`);
