@@ -96,8 +96,8 @@ certs: $(READY) ## Write a development CA and certificate into certs/
 
 manifests: $(READY) ## Write manifests/policy.yaml and docs/rules.md from the settings, the chart, and the drawing in CONTRIBUTING.md
 	@$(BIN)/python -m tests.manifests.repository "$(REPOSITORY)"
-	@$(BIN)/python -m tests.manifests.matching
 	@$(BIN)/python -m tests.reference
+	@$(BIN)/python -m tests.manifests.matching
 	@$(BIN)/python -m tests.rooms
 	@$(BIN)/python -m tests.manifests.chart
 

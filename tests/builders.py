@@ -9,7 +9,7 @@ case(pod(), cluster=EMPTY, namespace="x")   a pod and what a unit knows besides 
 
 import copy
 import itertools
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Any, NamedTuple
@@ -257,13 +257,16 @@ POOLS = ClusterFacts(
 
 
 class Obstructed:
-    """Nodes that no pod fits, for these reasons; without any, nodes that every pod fits."""
+    """Nodes that no pod fits, for these reasons; without any, nodes that every pod fits, with these labels."""
 
-    def __init__(self, *obstacles: Obstacle) -> None:
-        self._obstacles = obstacles
+    def __init__(self, *obstacles: Obstacle, labels: Iterable[Mapping[str, str]] = ()) -> None:
+        self._obstacles, self._labels = obstacles, labels
 
     def obstacles(self, pod: AskedPod) -> tuple[Obstacle, ...]:
         return self._obstacles
+
+    def labels(self, pod: AskedPod, keys: tuple[str, ...]) -> frozenset[tuple[str, ...]]:
+        return frozenset([tuple([labels.get(key, "") for key in keys]) for labels in self._labels])
 
     def place(self, pod: AskedPod) -> Placement:
         return Placement((), "pack", reason="no node fits")

@@ -192,6 +192,7 @@ def test_a_refusal_in_the_mutating_hook_has_the_findings_of_the_validating_hook_
     assert [(unit, action) for unit, action, _ in early.findings] == [
         ("gpuQuantity", "deny"),
         ("hostNamespaces", "warn"),
+        ("sharedMemory", "warn"),
     ]
     assert "the policy has no such profile" in str(early.warnings[0])
 

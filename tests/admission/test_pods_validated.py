@@ -73,9 +73,11 @@ def test_a_bad_pod_is_denied_with_all_findings_and_gets_the_warnings_too() -> No
         ("gpuLimit", "deny", f"spec.containers[0].resources.limits[{GPU}]"),
         ("gpuLimit", "deny", f"spec.containers[1].resources.limits[{GPU}]"),
         ("hostNamespaces", "warn", "spec.hostPID"),
+        ("sharedMemory", "warn", "spec.containers[0].volumeMounts"),
+        ("sharedMemory", "warn", "spec.containers[1].volumeMounts"),
     ]
     assert decision.message.startswith('pod generateName "": 2 problems')
-    assert [line.partition(":")[0] for line in warnings_of(decision)] == ["hostNamespaces"]
+    assert [line.partition(":")[0] for line in warnings_of(decision)] == ["hostNamespaces", *["sharedMemory"] * 2]
 
 
 def test_shadow_finds_and_allows() -> None:

@@ -73,7 +73,11 @@ BY_KAI = [
     node("kai", 4, labels={"nvidia.com/gpu.memory": "16000"}),
     *[{"apiVersion": "v1", "kind": "Pod", **reservation(group, "kai")} for group in "gh"],
     {"apiVersion": "v1", "kind": "Pod", **part("kai-half", "0.5", "g", on="kai")},
-    {"apiVersion": "v1", "kind": "Pod", **part("kai-mib", "4000", "h", on="kai", key="gpu-memory")},
+    {
+        "apiVersion": "v1",
+        "kind": "Pod",
+        **part("kai-mib", "4000Mi", "h", on="kai", key="nvidia.com/container.main.gpu-memory.limit"),
+    },
     placed(pod("kai-whole", 1), "kai"),
 ]
 BOTH = [

@@ -16,6 +16,8 @@ NAMESPACED = {
     "/apis/jobset.x-k8s.io/v1alpha2": "JobSet",
     "/apis/kueue.x-k8s.io/v1beta2": "LocalQueue Workload",
     "/apis/leaderworkerset.x-k8s.io/v1": "LeaderWorkerSet",
+    "/apis/ray.io/v1": "RayCluster RayJob RayService",
+    "/apis/trainer.kubeflow.org/v1alpha1": "TrainJob TrainingRuntime",
 }
 CLUSTER_WIDE = {
     CORE: "Namespace Node PersistentVolume",

@@ -5,18 +5,19 @@ from pathlib import Path
 
 from tests.controlplane.module import Module
 
-_SHARED = Module("others")
-"""For those that can be compiled of the `k8s.io` modules of the control plane: that takes a fifth of the time."""
+_SHARED, _OLDER = Module("others"), Module("older")
+"""For those that can be compiled of the `k8s.io` modules of the control plane, which takes a fifth of the time, and for those
+that need older ones."""
 
 
 @dataclass(frozen=True)
 class Other:
-    """`package`: of its program, in `module`. `files`: folders of the module with what it needs in a cluster. `of`: whose go.mod
-    says the version."""
+    """`package`: of its program, in `module`. `files`: folders of the module with what it needs in a cluster, as the
+    kustomization there has it, if there is one. `of`: whose go.mod says the version."""
 
     module: str
     package: str = ""
-    files: tuple[str, ...] = ("config",)
+    files: tuple[str, ...] = ("config/default",)
     of: Module = _SHARED
 
     @property
@@ -29,7 +30,14 @@ OTHERS = {
     "lws": Other("sigs.k8s.io/lws", "/cmd"),
     "karpenter": Other("sigs.k8s.io/karpenter", "/kwok", ("pkg/apis/crds", "kwok/apis/crds")),
     "descheduler": Other("sigs.k8s.io/descheduler", "/cmd/descheduler", ()),
-    "kueue": Other("sigs.k8s.io/kueue", "/cmd/kueue", of=Module("kueue")),
+    "kueue": Other("sigs.k8s.io/kueue", "/cmd/kueue", of=_OLDER),
+    "trainer": Other(
+        "github.com/kubeflow/trainer/v2",
+        "/cmd/trainer-controller-manager",
+        ("manifests/base/crds", "manifests/base/webhook"),
+        _OLDER,
+    ),
+    "kuberay": Other("github.com/ray-project/kuberay/ray-operator", files=("config/crd",), of=Module("kuberay")),
 }
 
 
@@ -37,4 +45,5 @@ def find_other(name: str) -> Path:
     """Path of its program, built if it is not there; its YAML files are in NAME.files beside it. Raises Unavailable."""
     other = OTHERS[name]
     what = f"{name} {other.version}"
-    return other.of.find(name, other.module + other.package, what, kept=(other.module, *other.files))
+    parts = [folder.removesuffix("/default") for folder in other.files]
+    return other.of.find(name, other.module + other.package, what, kept=(other.module, *parts))

@@ -151,6 +151,12 @@ def test_what_ends_and_what_changes() -> None:
 
 
 REQUEST = (1, ((MEMORY, 0.5),))
+BY_CONTAINER = "nvidia.com/container.main.gpu-memory.request"
+
+
+def also(made: Object) -> Object:
+    made["metadata"]["annotations"] |= {"gpu-memory": "9", BY_CONTAINER.replace("request", "limit"): "3Gi"}
+    return made
 
 
 @pytest.mark.parametrize(
@@ -162,6 +168,14 @@ REQUEST = (1, ((MEMORY, 0.5),))
         pytest.param(part("p"), REQUEST, id="half"),
         pytest.param(part("p", "2000", key="gpu-memory"), (1, ((MEMORY, 2000),)), id="MiB"),
         pytest.param(part("p", "0.5", "g", "h"), (2, ((MEMORY, 0.5),)), id="of two GPUs"),
+        pytest.param(part("p", "2Gi", key=BY_CONTAINER), (1, ((MEMORY, 2048),)), id="of one container"),
+        pytest.param(part("p", "2049M", key=BY_CONTAINER), (1, ((MEMORY, 1954),)), id="of one container, rounded down"),
+        pytest.param(
+            part("p", "2Gi", key=BY_CONTAINER.replace("request", "limit")), (1, ((MEMORY, 2048),)), id="its limit alone"
+        ),
+        pytest.param(
+            also(part("p", "2Gi", "g", "h", key=BY_CONTAINER)), (2, ((MEMORY, 2048),)), id="before that of the pod"
+        ),
     ],
 )
 def test_what_a_pod_asks_for(made: Object, asked: Any) -> None:
@@ -174,7 +188,7 @@ def test_what_a_pod_asks_for(made: Object, asked: Any) -> None:
     "text", ["", "0", "0.0", "-0.5", "1.5", "nan", "inf", "1e-9", "0x1", "0.5 ", "٠.٥", "9" * 4096]
 )
 def test_a_number_that_is_none(text: str) -> None:
-    for key in ("gpu-fraction", "gpu-memory"):
+    for key in ("gpu-fraction", "gpu-memory", BY_CONTAINER):
         made = part("p", text, "g", on="a", key=key)
         assert (KAI.claim(made), KAI.uses(made)) == (None, ())
     many = part("p", "0.5", "g", on="a")
@@ -195,7 +209,10 @@ def test_pods_that_a_tenant_binds_to_a_node_are_counted_within_bounds() -> None:
     assert parts_of(of, "a") == [81500 - 1024]
 
 
-@given(st.text(alphabet="0123456789.e-+_ naxif٣", max_size=20), st.sampled_from(["gpu-fraction", "gpu-memory"]))
+@given(
+    st.text(alphabet="0123456789.e-+_ naxif٣", max_size=20),
+    st.sampled_from(["gpu-fraction", "gpu-memory", BY_CONTAINER]),
+)
 def test_no_text_is_an_error(text: str, key: str) -> None:
     made = part("p", text, "g", on="a", key=key)
     made["metadata"]["annotations"]["gpu-fraction-num-devices"] = text

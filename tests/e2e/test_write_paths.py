@@ -24,7 +24,10 @@ pytestmark = pytest.mark.controlplane
 
 NODE = "sides-a"
 STOLEN = {"cdi.k8s.io/x": "nvidia.com/gpu=all"}
-OF_KOORDINATOR = {"scheduling.koordinator.sh/device-allocated": '{"gpu": [{"minor": 0}]}'}
+OF_SCHEDULERS = {
+    "scheduling.koordinator.sh/device-allocated": '{"gpu": [{"minor": 0}]}',
+    "nvidia.com/container.main.gpus.devices": "0",
+}
 CREATES, UPDATES = "validate.gpu-admission.io", "updates.validate.gpu-admission.io"
 PODS, SCHEDULERS = "gpu-admission-running-pods", "gpu-admission-schedulers"
 NOTHING, NO_FIELD = "nothing", "the API server: it takes over no other field"
@@ -77,16 +80,16 @@ _CREATED = (
     Attempt("a pod", "[deviceAnnotations]", "POST", "pods", _NEW),
     Attempt("a node", "[nodeName]", "POST", "pods", pod("new", 0, nodeName=NODE)),
     Attempt(
-        "a pod with devices of Koordinator",
+        "a pod with devices of a scheduler",
         "[deviceAnnotations]",
         "POST",
         "pods",
-        pod("new", 0, annotations=OF_KOORDINATOR),
+        pod("new", 0, annotations=OF_SCHEDULERS),
     ),
 )
 _CHANGED = (
     patched("patched", "[deviceAnnotations]", METADATA),
-    patched("patched with devices of Koordinator", PODS, {"metadata": {"annotations": OF_KOORDINATOR}}),
+    patched("patched with devices of a scheduler", PODS, {"metadata": {"annotations": OF_SCHEDULERS}}),
     patched("patched with a node", "may not change fields", {"spec": {"nodeName": NODE}}),
     Attempt(
         "applied", "[deviceAnnotations]", "PATCH", "pods/victim", IDENTITY | METADATA, APPLY, {"fieldManager": "owner"}
@@ -95,7 +98,7 @@ _CHANGED = (
 )
 _REPORTED = (
     patched("in a status", PODS, METADATA, "/status"),
-    patched("in a status, with devices of Koordinator", PODS, {"metadata": {"annotations": OF_KOORDINATOR}}, "/status"),
+    patched("in a status, with devices of a scheduler", PODS, {"metadata": {"annotations": OF_SCHEDULERS}}, "/status"),
     Attempt("a replaced status", PODS, "PUT", "pods/victim/status", METADATA),
 )
 _BOUND = tuple(
@@ -208,7 +211,7 @@ async def test_the_owner_of_a_namespace_brings_neither_devices_nor_a_node_into_a
     assert attempt.said in said
     assert bool(said) is bool(attempt.said)
     found = await api.get("Pod", "victim", sides.ours)
-    brought = found["metadata"].get("annotations", {}).keys() & {*STOLEN, *OF_KOORDINATOR}
+    brought = found["metadata"].get("annotations", {}).keys() & {*STOLEN, *OF_SCHEDULERS}
     assert (brought, found["spec"].get("nodeName")) == (set(), None)
 
 
@@ -241,13 +244,13 @@ async def test_a_scheduler_binds_in_every_namespace_and_says_which_devices_a_pod
             return not await refusal(bind(client, sides.ours, binding({}, name), right, dryRun="All"))
 
         await wait_until(bound, 60, "its rights")
-        await client.patch("Pod", name, {"metadata": {"annotations": OF_KOORDINATOR}}, sides.ours)
+        await client.patch("Pod", name, {"metadata": {"annotations": OF_SCHEDULERS}}, sides.ours)
         await bind(client, sides.ours, binding({}, name), right)
-        without = {"metadata": {"annotations": dict.fromkeys(OF_KOORDINATOR)}}
+        without = {"metadata": {"annotations": dict.fromkeys(OF_SCHEDULERS)}}
         assert PODS in await refusal(owner.patch("Pod", name, without, sides.ours))  # others would get the devices
         found = await api.get("Pod", name, sides.ours)
         assert found["spec"]["nodeName"] == NODE
-        assert found["metadata"]["annotations"].items() >= OF_KOORDINATOR.items()
+        assert found["metadata"]["annotations"].items() >= OF_SCHEDULERS.items()
 
 
 CLASS = "devices-of-others"

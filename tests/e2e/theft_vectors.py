@@ -237,13 +237,29 @@ VECTORS = [
         Vector(f"annotation {key}", "deviceAnnotations", annotations={key: "nvidia.com/gpu=all"}, group=ANNOTATION)
         for key in ANNOTATIONS
     ],
-    Vector(
-        "annotation by which Koordinator's scheduler gives devices",
-        "deviceAnnotations",
-        annotations={"scheduling.koordinator.sh/device-allocated": '{"gpu": [{"minor": 0}]}'},
-        verbs=(CREATE, APPLY),
-        group=ANNOTATION,
-    ),
+    *[
+        Vector(
+            f"annotation by which {whose} scheduler gives devices",
+            "deviceAnnotations",
+            annotations={key: value},
+            verbs=(CREATE, APPLY),
+            group=ANNOTATION,
+        )
+        for whose, key, value in (
+            ("Koordinator's", "scheduling.koordinator.sh/device-allocated", '{"gpu": [{"minor": 0}]}'),
+            ("KAI's", "nvidia.com/container.thief.gpus.devices", "0"),
+        )
+    ],
+    *[
+        Vector(
+            f"One of {name}",
+            "nodeWideResources",
+            container={"resources": {"limits": {name: "1"}}},
+            kinds=IN_PODS,
+            group="A resource that hands out every device of the node",
+        )
+        for name in ("gpu.intel.com/i915_monitoring", "gpu.intel.com/xe_monitoring")
+    ],
     *[
         Vector(
             f"{what} {where}",

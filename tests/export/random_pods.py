@@ -8,7 +8,7 @@ from tests.export.world import RUNTIMES, Json
 
 _RESOURCES = (
     *("nvidia.com/gpu", "nvidia.com/gpu", "amd.com/gpu", "nvidia.com/mig-1g.10gb"),
-    *("nvidia.com/gpumem", "example.com/nic", "huawei.com/Ascend910"),
+    *("nvidia.com/gpumem", "example.com/nic", "huawei.com/Ascend910", "gpu.intel.com/xe_monitoring"),
     *("deviceclass.resource.kubernetes.io/gpu.nvidia.com", "deviceclass.resource.kubernetes.io/other.example"),
 )
 _AMOUNTS = ("0", "1", "2", "3", "4", "8", "9", "2k", "1000m")
@@ -53,6 +53,7 @@ _SECURITY: tuple[Json, ...] = (
 ANNOTATIONS = (
     *("cdi.k8s.io/gpu", "CDI.k8s.io/GPU", "nri.io/x", "devices.gke.io/container.main", "io.kubernetes.cri-o.Devices"),
     *("run.oci.hooks.stdout", "dev.gvisor.internal.nvproxy", "dev.gvisor.spec.rootfs.type", "gpu-fraction"),
+    *("nvidia.com/container.main0.gpus.devices", "nvidia.com/container.main0.gpu-memory.request"),
     *("note", "gpu-memory", "runai/shared-gpu-configmap"),
     *("io.kubernetes.cri-o.umask", "hami.io/vgpu-devices-to-allocate", "ulimits.noderesource.dev/pod"),
 )

@@ -150,11 +150,24 @@ async def test_a_container_with_0_gpus_gets_void_devices_and_nothing_that_is_for
     assert (spec["tolerations"], spec["priority"]) == (plain["tolerations"], plain["priority"])
 
 
-@pytest.mark.parametrize(("scheduler", "without"), [("kai-scheduler", ["second"]), ("default-scheduler", [])])
+BY_NAME = {"gpu-fraction": "0.5", "gpu-fraction-container-name": "second"}
+BY_KEY = {"nvidia.com/container.second.gpu-memory.limit": "8Gi"}
+
+
+@pytest.mark.parametrize(
+    ("fraction", "scheduler", "without"),
+    [
+        (BY_NAME, "kai-scheduler", ["second"]),
+        (BY_NAME, "default-scheduler", []),
+        (BY_KEY, "kai-scheduler", ["second"]),
+        (BY_KEY | {"gpu-fraction-container-name": "third"}, "kai-scheduler", ["second"]),
+        (BY_KEY, "default-scheduler", []),
+        (BY_KEY | {"nvidia.com/container.third.gpu-memory.limit": "8Gi"}, "kai-scheduler", []),
+    ],
+)
 async def test_all_but_the_container_that_gets_a_part_of_a_gpu_get_void_devices(
-    server: Api, scheduler: str, without: list[str]
+    server: Api, fraction: dict[str, str], scheduler: str, without: list[str]
 ) -> None:
-    fraction = {"gpu-fraction": "0.5", "gpu-fraction-container-name": "second"}
     body = pod("part", 0, annotations=fraction, schedulerName=scheduler)
     body["spec"]["containers"] += [other("second"), other("third")]
     spec = await stored(server, body)

@@ -48,6 +48,11 @@ def test_nothing_is_set_only_for_a_scheduler_that_hands_out_parts_of_gpus(
         ({}, "first"),
         ({"gpu-fraction-container-name": "second"}, "second"),
         ({"gpu-fraction-container-name": "x"}, None),
+        ({"nvidia.com/container.second.gpu-compute.mode": "sm-sharing"}, "second"),
+        ({"nvidia.com/container.second.gpu-memory.request": "8Gi"}, "second"),
+        ({"nvidia.com/container.second.gpu-memory.request": "8Gi", "gpu-fraction-container-name": "first"}, "second"),
+        ({f"nvidia.com/container.{name}.gpu-memory.limit": "8Gi" for name in ("first", "second")}, None),
+        ({"nvidia.com/container.second.x.gpu-memory.limit": "8Gi"}, None),
     ],
 )
 def test_all_but_the_container_that_gets_the_part_of_a_gpu_see_none(named: dict[str, str], gets: str | None) -> None:

@@ -29,6 +29,10 @@ NVIDIA = {
     "Volcano": pod(containers=[named("volcano.sh/vgpu-number")]),
     "Aliyun": pod(containers=[named("aliyun.com/gpu-mem", "8")]),
     "KAI": pod(gpus=0, annotations={"gpu-fraction": "0.5"}),
+    "KAI, by container": pod(gpus=0, annotations={"nvidia.com/container.main.gpu-memory.request": "8Gi"}),
+    "KAI, by container, with a limit alone": pod(
+        gpus=0, annotations={"nvidia.com/container.x.gpu-memory.limit": "8Gi"}
+    ),
     "Run:ai": pod(gpus=0, annotations={"gpu-memory": "4096"}),
     "an extended resource that DRA serves": pod(
         containers=[named("deviceclass.resource.kubernetes.io/gpu.nvidia.com")]
@@ -39,6 +43,10 @@ NONE = {
     "a quantity of 0": pod(containers=[named("nvidia.com/gpumem", "0")]),
     "another device": pod(containers=[named("rdma/hca")]),
     "an annotation with a similar name": pod(gpus=0, annotations={"gpu": "1"}),
+    "how a container computes, but no part": pod(
+        gpus=0, annotations={"nvidia.com/container.main.gpu-compute.mode": "x"}
+    ),
+    "memory of no container": pod(gpus=0, annotations={"nvidia.com/containers.main.gpu-memory.request": "8Gi"}),
 }
 
 

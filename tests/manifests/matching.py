@@ -1,43 +1,49 @@
-"""Writes the match conditions of the webhooks for pods into the manifests: `python -m tests.manifests.matching`."""
+"""Writes into the manifests what is generated of their expressions: the match conditions of the webhooks for pods, and the
+variables of the guard of pods that exist. `python -m tests.manifests.matching`."""
 
 import re
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from pathlib import Path
 
 from tests.manifests.files import MANIFESTS
+from webhook.export.guards import RUNNING_PODS, running_pods
 from webhook.export.matching import conditions_for
 from webhook.whatif.offline import load_policy
 
-FILES = ("80-mutating.yaml", "90-validating.yaml")
-_NAME = re.compile(r"( *)- name: (\S+)$")
-_BEGINS = "        expression: |-"
+FILES = ("80-mutating.yaml", "90-validating.yaml", "71-running-pods.yaml")
+_NAME = re.compile(r"( *)(?:- )?name: (\S+)$")
+_BEGINS = re.compile(r"( +)expression: \|-$")
+Expressions = Mapping[tuple[str, str], str]
+"""By the name of the webhook or guard, and that of the condition or variable."""
 
 
 def files() -> dict[Path, str]:
-    """Each file with the conditions in it, as it should be."""
-    paths = [MANIFESTS / name for name in FILES]
-    return {path: "\n".join([*_written(path.read_text().splitlines()), ""]) for path in paths}
-
-
-def _written(lines: list[str]) -> Iterator[str]:
+    """Each file with the expressions in it, as it should be."""
+    policy, paths = load_policy(), [MANIFESTS / name for name in FILES]
     wanted = {
-        (hook, each["name"]): each["expression"]
-        for hook, conditions in conditions_for(load_policy()).items()
-        for each in conditions
+        **{
+            (hook, each["name"]): each["expression"] for hook, found in conditions_for(policy).items() for each in found
+        },
+        **{(RUNNING_PODS, name): expression for name, expression in running_pods(policy).items()},
     }
-    hook, expression, inside = "", None, False
+    return {path: "\n".join([*_written(path.read_text().splitlines(), wanted), ""]) for path in paths}
+
+
+def _written(lines: list[str], wanted: Expressions) -> Iterator[str]:
+    of, expression, within = "", None, ""
     for line in lines:
         if named := _NAME.match(line):
-            inside = False
+            within = ""
             if len(named[1]) == 2:
-                hook = named[2]
-            expression = wanted.get((hook, named[2]))
-        inside = inside and line.startswith(" " * 10)
-        if not inside:
+                of = named[2]
+            expression = wanted.get((of, named[2]))
+        if within and not line.startswith(within):
+            within = ""
+        if not within:
             yield line
-        if line == _BEGINS and expression is not None:
-            yield from (f"          {part}" for part in expression.splitlines())
-            inside = True
+        if expression is not None and (begins := _BEGINS.match(line)):
+            within = f"{begins[1]}  "
+            yield from (f"{within}{part}" for part in expression.splitlines())
 
 
 def main() -> None:

@@ -1,4 +1,7 @@
-"""What may be added to a pod that exists while no replica answers: the shipped hooks call a server that is gone."""
+"""What may be added to a pod that exists while no replica answers: the shipped hooks call a server that is gone.
+
+Covers export.guards.
+"""
 
 import json
 from collections.abc import Iterator
@@ -14,7 +17,6 @@ from tests.controlplane.plane import ControlPlane
 from tests.manifests.files import AUTHORITY, HOOKS, Json, only
 from webhook.kube.pod import PROFILE_LABEL
 from webhook.policy.exemptions import OPERATORS
-from webhook.policy.workload_classes import GPUS
 from webhook.rules.device_annotations import DeviceAnnotations
 
 GUARD = "gpu-admission-running-pods"
@@ -23,24 +25,7 @@ LABEL = "gone.example/profile"
 INSIDE = "running-pods"
 
 
-def listed(name: str) -> list[str]:
-    """The strings in a variable of the guard."""
-    variables = {
-        each["name"]: each["expression"] for each in only("ValidatingAdmissionPolicy", GUARD)["spec"]["variables"]
-    }
-    found = yaml.safe_load(variables[name])
-    assert isinstance(found, list)
-    return found
-
-
-def test_the_guard_has_the_shipped_settings_of_the_rule() -> None:
-    rule = DeviceAnnotations()
-    assert listed("domains") == [*rule.domains]
-    assert listed("keys") == [*rule.keys]
-    assert listed("harmless") == [*rule.harmless]
-    assert listed("besideGpu") == [*rule.beside_gpu]
-    assert listed("fromSchedulers") == [*rule.from_schedulers]
-    assert listed("gpus") == [each.name for each in GPUS]
+def test_the_guard_is_for_the_namespaces_of_the_rule() -> None:
     for name in (GUARD, "gpu-admission-schedulers"):
         binding = only("ValidatingAdmissionPolicyBinding", name)["spec"]["matchResources"]["namespaceSelector"]
         opted_in, ours, others = binding["matchExpressions"]
@@ -120,6 +105,7 @@ KEYS = (
     *("io.kubernetes.cri-o.Devices", "Devices.crio.io", "run.oci.hooks.stdout", "io.katacontainers.config"),
     *("devices.gke.io/container.main", "dev.gvisor.internal.nvproxy", "dev.gvisor.internal.other"),
     *("io.kubernetes.cri-o.shmsize", "io.kubernetes.cri-o.umask.x", "required-plugins.noderesource.dev/pod"),
+    "nvidia.com/container.main.gpu-memory.limit",
     *("gpu-fraction", "hami.io/vgpu-devices-to-allocate", "xcdi.k8s.io/gpu", "cdi.k8s.io.x/gpu", "x.cdi.k8s.io/a"),
 )
 

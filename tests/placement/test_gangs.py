@@ -1,5 +1,6 @@
 """Pods that work together go to one domain while it has room; other pods are not affected."""
 
+import itertools
 from typing import Any
 
 import pytest
@@ -8,14 +9,12 @@ from tests.builders import GPUS
 from tests.controlplane.nodes import node
 from tests.state.objects import admitted, placer, pod, state
 from webhook.kube.asked import AskedPod
-from webhook.kube.pod import Owner
 from webhook.placement.gangs import gang_size
 from webhook.placement.settings import Gangs, PlacementSettings
 from webhook.state.state import ClusterState
 
 CLIQUE, RACK, ZONE = "nvidia.com/gpu.clique", "topology.kubernetes.io/rack", "topology.kubernetes.io/zone"
 DEFAULTS = PlacementSettings()
-JOB = Owner("Job", "train", "u")
 
 
 def racks(*gpus: int) -> ClusterState:
@@ -189,12 +188,12 @@ def test_a_gang_that_is_spread_goes_to_the_free_nodes_of_its_rack_first_and_name
     ],
 )
 def test_the_size_of_a_gang_is_what_the_pod_says_if_it_makes_sense(text: str, size: int) -> None:
-    made = pod("p")
+    made = member("p")
     made["metadata"]["annotations"] = {"leaderworkerset.sigs.k8s.io/size": text}
-    assert gang_size(made, JOB, Gangs()) == size
-    elastic = pod("p")
+    assert gang_size(AskedPod(made, GPUS), Gangs()) == size
+    elastic = member("p")
     elastic["spec"]["containers"][0]["env"] = [{"name": "PET_NNODES", "value": text}]
-    assert gang_size(elastic, JOB, Gangs()) == size
+    assert gang_size(AskedPod(elastic, GPUS), Gangs()) == size
 
 
 # --- sizes from Jobs --------------------------------------------------------------------------------------------------
@@ -318,7 +317,7 @@ def apart(of: ClusterState, pods: list[tuple[str, dict[str, Any]]]) -> dict[str,
     return found
 
 
-def each_alone(found: dict[str, set[str]]) -> bool:
+def each_alone(found: dict[Any, set[str]]) -> bool:
     return all(len(where) == 1 for where in found.values())
 
 
@@ -357,13 +356,20 @@ def test_jobs_of_a_jobset_that_have_one_pod_each_are_one_gang() -> None:
     assert [run(of, of_job(n, f"p{n}"))[0] for n in range(3)] == ["1", "1", "1"]
 
 
+@pytest.mark.parametrize(
+    ("strategy", "of_service"), [("pack", False), ("apart", True)], ids=["RayCluster", "RayService"]
+)
 @pytest.mark.parametrize("sizes", [(4, 4), (2, 8), (6, 6), (3, 4, 5)], ids=str)
-def test_each_multi_host_replica_of_a_ray_cluster_is_in_one_zone(sizes: tuple[int, ...]) -> None:
+def test_each_multi_host_replica_of_ray_is_in_one_zone(sizes: tuple[int, ...], strategy: str, of_service: bool) -> None:
     """Nothing says how many hosts a replica has: it begins where most have room."""
     of = zones(*sizes)
     of.pod_seen(member("head", 0, kind="RayCluster", on="000"), 0)
-    hosts = [(f"g-{replica}", of_replica(f"g-{replica}", host)) for replica in range(2) for host in range(4)]
-    assert each_alone(apart(of, hosts))
+    found: dict[int, set[str]] = {0: set(), 1: set()}
+    for replica, host in itertools.product(range(2), range(4)):
+        made = of_replica(f"g-{replica}", host)
+        made["metadata"]["labels"] |= {"ray.io/serve": "true"} if of_service else {}
+        found[replica].add(run(of, made, strategy)[0])
+    assert each_alone(found)
 
 
 def test_a_group_that_no_zone_holds_has_each_subgroup_in_one() -> None:

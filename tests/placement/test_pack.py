@@ -88,7 +88,7 @@ def columns(capacity: int = 8) -> Columns:
 def test_shared_gpus_make_no_whole_node() -> None:
     of = columns()
     of.capacity[GPU][:10] = of.free[GPU][:10] = 32
-    of.sharing[:10] = 4
+    of.one[:10] = 2
     assert Whole(of, GPU).among(of, slice(0, 40)).tolist() == [False] * 10 + [True] * 30
 
 

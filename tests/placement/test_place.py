@@ -170,3 +170,30 @@ def test_recent_demands_reach_the_strategies() -> None:
     view = placer(of)._ranker(DEFAULTS, GPUS)._view
     assert view.gpus == (GPU,)
     assert [(found.demand.amount(GPU), found.models, found.weight) for found in view.popular] == [(2, (1,), 1.0)]
+
+
+def _told(name: str, gpus: int = 8, cuda: str | None = "12", **fields: Any) -> dict[str, Any]:
+    return node(name, gpus, labels={"a": name[:1]} | ({"cuda": cuda} if cuda else {}), **fields)
+
+
+@pytest.mark.parametrize(
+    ("made", "found"),
+    [
+        pytest.param(
+            pod("p"), {("12", "a"), ("13", "b"), ("", "c"), ("9", "d")}, id="each node that fits, also if it is full"
+        ),
+        pytest.param(pod("p", 5), {("12", "a"), ("13", "b"), ("9", "d")}, id="those that are large enough"),
+        pytest.param(pod("p", nodeSelector={"a": "b"}), {("13", "b")}, id="those that it selects"),
+        pytest.param(pod("p", 64), {("9", "d")}, id="one of which nobody knows what its plugin would offer"),
+        pytest.param(pod("p", schedulerName="volcano"), set(), id="another scheduler places it"),
+        pytest.param(pod("p", 0), set(), id="it asks for no GPU"),
+    ],
+)
+def test_labels_of_the_nodes_that_could_take_a_pod(made: dict[str, Any], found: set[tuple[str, str]]) -> None:
+    away = node("d1", 0, labels={"a": "d", "cuda": "9"}, resources={"nvidia.com/gpu": "0"})
+    closed = _told("e1", cuda="10", taints=[{"key": "team", "value": "x", "effect": "NoSchedule"}])
+    nodes = [_told("a1"), _told("a2", cordoned=True), _told("b1", cuda="13"), _told("c1", 4, None), away, closed]
+    of = state([*nodes, node("cpu", 0)], [pod("x", 8, on="b1")])
+    assert placer(of).labels(AskedPod(made, GPUS), of.view(0), DEFAULTS, ("cuda", "a")) == found
+    assert not placer(of).labels(AskedPod(made, GPUS), of.view(999), DEFAULTS, ("cuda", "a"))
+    assert all(not any(each) for each in placer(of).labels(AskedPod(made, GPUS), of.view(0), DEFAULTS, ("none",)))

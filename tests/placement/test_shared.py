@@ -1,4 +1,4 @@
-"""Shared GPUs come last for pods with several GPUs, and do not count as whole GPUs."""
+"""Shared and sliced GPUs come last for pods with several GPUs, and do not count as whole GPUs."""
 
 from typing import Any
 
@@ -8,18 +8,32 @@ from tests.builders import GPUS
 from tests.controlplane.nodes import node
 from tests.state.objects import GPU, placer, pod, state
 from webhook.kube.asked import AskedPod
-from webhook.nodes.nodes import pods_per_gpu
+from webhook.kube.gpus import one_on
 from webhook.placement.settings import PlacementSettings
 from webhook.state.state import ClusterState
 
 DEFAULTS = PlacementSettings()
+GKE = "cloud.google.com/gke-"
 STRATEGY, REPLICAS, PRODUCT, COUNT = (
     f"nvidia.com/gpu.{key}" for key in ("sharing-strategy", "replicas", "product", "count")
 )
 
 
-def sliced(name: str, slots: int = 32, **labels: str) -> dict[str, Any]:
-    return node(name, slots, labels={REPLICAS: "4", STRATEGY: "time-slicing", **labels})
+TIME_SLICING = {REPLICAS: "4", STRATEGY: "time-slicing"}
+WAYS = {
+    "time-slicing": TIME_SLICING,
+    "MPS": {STRATEGY: "mps", COUNT: "8"},
+    "MIG, with the plain name": {PRODUCT: "NVIDIA-A30-MIG-1g.6gb", "nvidia.com/mig.strategy": "single", COUNT: "32"},
+    "time-sharing of GKE": {f"{GKE}gpu-sharing-strategy": "time-sharing", f"{GKE}max-shared-clients-per-gpu": "4"},
+    "GKE says only how many share": {f"{GKE}max-shared-clients-per-gpu": "4"},
+    "partitions of GKE": {f"{GKE}gpu-partition-size": "1g.24gb"},
+}
+"""Labels of nodes on which four nvidia.com/gpu are of one GPU."""
+by_way = pytest.mark.parametrize("way", [pytest.param(labels, id=name) for name, labels in WAYS.items()])
+
+
+def sliced(name: str, slots: int = 32, way: dict[str, str] = TIME_SLICING) -> dict[str, Any]:
+    return node(name, slots, labels=way)
 
 
 def ranked(of: ClusterState, gpus: int, strategy: str, **spec: Any) -> list[str]:
@@ -41,18 +55,38 @@ def ranked(of: ClusterState, gpus: int, strategy: str, **spec: Any) -> list[str]
     ],
 )
 def test_how_many_pods_share_a_gpu(labels: dict[str, str], offered: int, pods: int) -> None:
-    assert pods_per_gpu(labels, offered) == pods
+    one = one_on(GPU, "whole", labels, offered)
+    assert (one.kind, one.shares, one.slices) == ("share" if pods > 1 else "whole", pods, 1)
 
 
+@pytest.mark.parametrize(
+    ("labels", "offered", "wanted"),
+    [
+        pytest.param({PRODUCT: "NVIDIA-H100-80GB-HBM3-MIG-1g.10gb"}, 56, ("slice", 7, 1), id="slices"),
+        pytest.param({PRODUCT: "NVIDIA-H100-80GB-HBM3-MIG-3g.40gb"}, 16, ("slice", 2, 1), id="large slices"),
+        pytest.param(
+            {PRODUCT: "NVIDIA-A100-MIG-1g.5gb-SHARED", REPLICAS: "2"}, 28, ("share", 7, 2), id="shared slices"
+        ),
+        pytest.param({PRODUCT: "NVIDIA-H100", "nvidia.com/mig.strategy": "single"}, 8, ("whole", 1, 1), id="no slices"),
+        pytest.param({f"{GKE}gpu-partition-size": "7g.40gb"}, 8, ("slice", 1, 1), id="one slice of the whole GPU"),
+    ],
+)
+def test_how_many_slices_a_gpu_has(labels: dict[str, str], offered: int, wanted: tuple[str, int, float]) -> None:
+    one = one_on(GPU, "whole", labels, offered)
+    assert (one.kind, one.slices, one.shares) == wanted
+
+
+@by_way
 @pytest.mark.parametrize("strategy", ["pack", "apart", "spread"])
 @pytest.mark.parametrize("there", [{"a": 30}, {"a": 1}, {"b": 6}, {}], ids=str)
-def test_whole_gpus_come_first_for_a_pod_of_two(strategy: str, there: dict[str, int]) -> None:
-    of = state([sliced("a"), node("b")], [pod(f"on-{name}", gpus, on=name) for name, gpus in there.items()])
+def test_whole_gpus_come_first_for_a_pod_of_two(strategy: str, there: dict[str, int], way: dict[str, str]) -> None:
+    of = state([sliced("a", way=way), node("b")], [pod(f"on-{name}", gpus, on=name) for name, gpus in there.items()])
     assert ranked(of, 2, strategy) == ["b", "a"]
 
 
-def test_shared_gpus_are_used_if_no_whole_gpus_are_left() -> None:
-    of = state([sliced("a"), node("b")], [pod("x", 7, on="b")])
+@by_way
+def test_shared_gpus_are_used_if_no_whole_gpus_are_left(way: dict[str, str]) -> None:
+    of = state([sliced("a", way=way), node("b")], [pod("x", 7, on="b")])
     assert ranked(of, 2, "pack") == ["a"]
 
 
@@ -65,27 +99,23 @@ def test_shared_gpus_are_used_if_no_whole_gpus_are_left() -> None:
         pytest.param(0, 8, False, id="none"),
     ],
 )
-def test_a_pod_that_would_get_several_shares_is_told_so(gpus: int, there: int, warned: bool) -> None:
-    of = state([sliced("a"), node("b")], [pod("x", there, on="b")])
+@by_way
+def test_a_pod_that_would_get_several_shares_is_told_so(
+    gpus: int, there: int, warned: bool, way: dict[str, str]
+) -> None:
+    of = state([sliced("a", way=way), node("b")], [pod("x", there, on="b")])
     found = placer(of).place(AskedPod(pod("p", gpus), GPUS), of.view(0), DEFAULTS, "pack")
     assert (found.warning is not None) is warned
     if found.warning:
         assert found.warning.startswith(
-            "only nodes whose GPUs are shared have room for 2 nvidia.com/gpu now, such as a: "
+            "only nodes where nvidia.com/gpu is not a whole GPU have room for 2 now, such as a ("
         )
 
 
-@pytest.mark.parametrize(
-    ("nodes", "largest"),
-    [
-        ([sliced("a"), node("b")], 8),
-        ([sliced("a")], 8),
-        ([sliced("a", 32), node("b", 4)], 8),
-        ([node("a"), node("b", 4)], 8),
-    ],
-)
-def test_shares_do_not_count_as_gpus_of_the_largest_node(nodes: list[dict[str, Any]], largest: int) -> None:
-    assert state(nodes).view(0).resources()[GPU] == largest
+@by_way
+@pytest.mark.parametrize("others", [[node("b")], [], [node("b", 4)]], ids=len)
+def test_shares_do_not_count_as_gpus_of_the_largest_node(others: list[dict[str, Any]], way: dict[str, str]) -> None:
+    assert state([sliced("a", way=way), *others]).view(0).resources()[GPU] == 8
 
 
 TAINT = {"key": "team", "value": "x", "effect": "NoSchedule"}
@@ -108,6 +138,7 @@ TAINT = {"key": "team", "value": "x", "effect": "NoSchedule"}
         ),
         pytest.param([sliced("a"), node("b", cordoned=True)], pod("p", 2), False, id="whole ones that come back"),
         pytest.param([sliced("a")], pod("p", 0), False, id="no GPU is requested"),
+        *[pytest.param([sliced("a", way=way)], pod("p", 2), True, id=name) for name, way in WAYS.items()],
         pytest.param([sliced("a")], pod("p", 2, schedulerName="other"), False, id="a pod of another scheduler"),
     ],
 )
@@ -117,7 +148,8 @@ def test_whether_a_pod_can_only_get_shared_gpus(nodes: list[dict[str, Any]], mad
     assert ("shared" in causes) is only
 
 
-def test_a_whole_node_has_no_shared_gpus() -> None:
+@by_way
+def test_a_whole_node_has_no_shared_gpus(way: dict[str, str]) -> None:
     """One in twenty whole nodes is kept. A node with 32 free shares is none of them."""
-    of = state([*[sliced(f"s{n}") for n in range(40)], *[node(f"w{n:02}") for n in range(20)]])
+    of = state([*[sliced(f"s{n}", way=way) for n in range(40)], *[node(f"w{n:02}") for n in range(20)]])
     assert ranked(of, 8, "pack")[0] == "w00"

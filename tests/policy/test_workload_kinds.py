@@ -9,7 +9,8 @@ from typing import Any
 
 import pytest
 
-from tests.builders import container
+from tests.builders import GPUS, container
+from webhook.kube.asked import AskedPod
 from webhook.kube.json_patch import at
 from webhook.kube.pod import Pod, labels_of, owner
 from webhook.placement.gangs import gang_size
@@ -87,7 +88,7 @@ WITHOUT_TEMPLATES: list[tuple[str, str, dict[str, str], tuple[str, bool]]] = [
 
 def judged(pod: Pod) -> tuple[str, bool]:
     """The class of a pod, and whether it is in a gang."""
-    return SHIPPED.classify(pod, owner(pod), "team-a").name, gang_size(pod, owner(pod), GANGS) > 0
+    return SHIPPED.classify(pod, owner(pod), "team-a").name, gang_size(AskedPod(pod, GPUS), GANGS) > 0
 
 
 def created(controller: str | None, labels: dict[str, str]) -> Pod:

@@ -1,5 +1,7 @@
 """Pods without a GPU that tolerate GPU nodes."""
 
+from typing import Any
+
 from tests.builders import Case, case, container
 from tests.controlplane.objects import pod
 from webhook.kube.pod import Pod
@@ -8,8 +10,8 @@ from webhook.rules.cpu_pod_on_gpu_node import CpuPodOnGpuNode
 RULE = CpuPodOnGpuNode()
 
 
-def tolerating(*tolerations: dict[str, str], gpu: int | None = None, owned_by: str | None = None) -> Pod:
-    return pod(containers=[container(gpu=gpu)], tolerations=list(tolerations), owned_by=owned_by)
+def tolerating(*tolerations: dict[str, str], gpu: int | None = None, **fields: Any) -> Pod:
+    return pod(containers=[container(gpu=gpu)], tolerations=list(tolerations), **fields)
 
 
 GPU_TAINT = {"key": "nvidia.com/gpu", "operator": "Exists", "effect": "NoSchedule"}
@@ -18,6 +20,9 @@ ALLOWED: dict[str, Case] = {
     "no tolerations": case(pod(gpus=0)),
     "a pod with a GPU": case(tolerating(GPU_TAINT, gpu=1)),
     "a pod with a claim": case(pod(gpus=0, tolerations=[GPU_TAINT], resourceClaims=[{"name": "gpu"}])),
+    "a pod with a part of a GPU for one container": case(
+        tolerating(GPU_TAINT, annotations={"nvidia.com/container.main.gpu-memory.request": "8Gi"})
+    ),
     "a DaemonSet, which runs on every node": case(tolerating(EVERYTHING, owned_by="DaemonSet")),
     "what Kubernetes adds to every pod": case(
         tolerating(

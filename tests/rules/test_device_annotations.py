@@ -9,6 +9,14 @@ RULE = DeviceAnnotations()
 _GKE = {"devices.gke.io/container.tcpxo-daemon": "- path: /dev/nvidia0"}
 _GVISOR = {"dev.gvisor.internal.nvproxy": "true"}
 _KOORDINATOR = {"scheduling.koordinator.sh/device-allocated": "x"}
+_OF = "nvidia.com/container.main."
+_PART = {f"{_OF}{word}": "1Gi" for word in ("gpu-memory.request", "gpu-memory.limit", "gpu-compute.mode")}
+_GIVEN = (
+    f"{_OF}gpus.devices",
+    f"{_OF}gpu-compute.portion",
+    "nvidia.com/container.a.New-Word",
+    "nvidia.com/container.x",
+)
 _OTHERS = (
     *("team", "example.com/cdi.k8s.io", "cdi.k8s.ioX", "mycdi.k8s.io/a", "prefix-nri.io/devices", "crio.iox/a"),
     *("gke-gcsfuse/volumes", "k8s.v1.cni.cncf.io/networks", "nvidia.com/vgpu-mode", "hami.io/gpu-scheduler-policy"),
@@ -25,6 +33,11 @@ ALLOWED: dict[str, Case] = {
     "what these runtimes take that is no device": case(pod(annotations=dict.fromkeys(_HARMLESS, "x"))),
     "a running pod to which its scheduler says which devices it gets": case(
         pod(annotations=_KOORDINATOR), operation="UPDATE"
+    ),
+    "the same for one container": case(pod(annotations=dict.fromkeys(_GIVEN, "0")), operation="UPDATE"),
+    "a part of a GPU is asked for": case(pod(annotations=_PART)),
+    "a prefix that the policy does not name": case(
+        pod(annotations=dict.fromkeys(_GIVEN, "0")), rule=DeviceAnnotations(of_containers=())
     ),
     "a domain that the policy does not name": case(
         pod(annotations={"cdi.k8s.io/a": "x"}), rule=DeviceAnnotations(domains=("nri.io",), keys=())
@@ -49,11 +62,22 @@ _KEYS = (
 )
 _WANTED = "wanted no such annotation: it can hand out devices past the GPU limit. Remove it,"
 _END = f"{_WANTED} and ask for GPUs in the limits of a container; harmless ones can be listed in deviceAnnotations.harmless."
-_NEEDED = f"{_WANTED} unless the pod needs it: for GPUDirect on GKE, or to use its GPUs in gVisor."
+_NEEDED = f"{_WANTED} unless the pod needs it: for fast networking of its GPUs, or to use them in a sandbox."
 REFUSED: dict[str, tuple[Case, list[str]]] = {
     "each of those that inject devices": (
         case(pod(annotations={"team": "ml"} | dict.fromkeys(_KEYS, "nvidia.com/gpu=all"))),
         [f'metadata.annotations[{key}]: saw "nvidia.com/gpu=all", {_END}' for key in _KEYS],
+    ),
+    "a new pod that says which GPUs its containers get": (
+        case(pod(annotations=_PART | dict.fromkeys(_GIVEN, "0"))),
+        [f'metadata.annotations[{key}]: saw "0", {_END}' for key in _GIVEN],
+    ),
+    "the same by the prefix of the policy": (
+        case(
+            pod(annotations={"Corp.example/gpu.main.gpus.devices": "0"}),
+            rule=DeviceAnnotations(of_containers=("corp.example/GPU.",)),
+        ),
+        [f'metadata.annotations[Corp.example/gpu.main.gpus.devices]: saw "0", {_END}'],
     ),
     "a new pod that says what only a scheduler knows": (
         case(pod(annotations=_KOORDINATOR)),

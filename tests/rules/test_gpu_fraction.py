@@ -1,6 +1,8 @@
 """Parts of GPUs by annotation."""
 
-from tests.builders import Case, case, container
+from dataclasses import replace
+
+from tests.builders import TWO_NODES, Case, case, container
 from tests.controlplane.objects import pod
 from webhook.kube.pod import Pod
 from webhook.rules.gpu_fraction import GpuFraction
@@ -13,11 +15,47 @@ def part(*, gpu: int | None = None, scheduler: str = "kai-scheduler", **annotati
     return pod(containers=[container(gpu=gpu)], annotations=keys, schedulerName=scheduler)
 
 
+OF = "nvidia.com/container."
+
+
+def by_container(*, gpu: int | None = None, scheduler: str = "kai-scheduler", note: str = "", **words: str) -> Case:
+    """A pod with the containers `main` and `side`. `words`: by the container and a word, the value of that annotation: see WORDS.
+    `note`: another annotation, with its value."""
+    notes = {
+        f"{OF}{'.'.join((name.partition('_')[0], WORDS[name.partition('_')[2]]))}": value
+        for name, value in words.items()
+    }
+    notes |= dict([note.split("=")]) if note else {}
+    containers = [container(gpu=gpu), container("side", gpu=None)]
+    return case(pod(containers=containers, annotations=notes, schedulerName=scheduler), cluster=LABELLED)
+
+
+WORDS = {
+    "request": "gpu-memory.request",
+    "limit": "gpu-memory.limit",
+    "mode": "gpu-compute.mode",
+    "compute": "gpu-compute.request",
+}
+LABELLED = replace(TWO_NODES, labels={name: {"nvidia.com/gpu.memory": "81920"} for name in ("gpu-a1", "gpu-a2")})
 ALLOWED: dict[str, Case] = {
     "no such annotation": case(pod(annotations={"team": "ml"})),
     "half a GPU": case(part(gpu_fraction="0.5")),
     "half of two GPUs": case(part(gpu_fraction="0.5", gpu_fraction_num_devices="2")),
     "some memory of a GPU": case(part(gpu_memory="4096")),
+    "memory for one container": by_container(side_request="8Gi", note="gpu-fraction-num-devices=2"),
+    "the same, with all that can be said": by_container(
+        main_request="1G",
+        main_limit="80Gi",
+        main_mode="sm-sharing",
+        main_compute="1",
+        note="gpu-fraction-container-name=main",
+    ),
+    "a limit alone": by_container(main_limit="80Gi"),
+    "how the part of the pod is computed with": by_container(main_mode="time-slicing", note="gpu-fraction=0.5"),
+    "what KAI itself writes of megabytes": by_container(main_request="4Gi", note="gpu-memory=4096"),
+    "a word of the scheduler, which deviceAnnotations refuses": case(
+        part(**{"nvidia.com/container.x.gpus.devices": "0"}, gpu_fraction="0.5")
+    ),
     "another scheduler that reads it": case(
         part(gpu_fraction="0.5", scheduler="mine"), rule=GpuFraction(schedulers=("mine",))
     ),
@@ -28,7 +66,7 @@ def message(key: str, seen: str, wanted: str) -> list[str]:
     return [f"metadata.annotations[{key}]: saw {seen}, wanted {wanted}"]
 
 
-_FRACTION = 'a number above 0 and below 1. Write a number such as "0.5".'
+_FRACTION = 'a number above 0 and below 1. Write it as in "0.5".'
 REFUSED: dict[str, tuple[Case, list[str]]] = {
     "half a GPU beside a whole one": (
         case(part(gpu=1, gpu_fraction="0.5")),
@@ -52,12 +90,12 @@ REFUSED: dict[str, tuple[Case, list[str]]] = {
         message(
             "gpu-memory",
             '"4Gi"',
-            'megabytes of GPU memory, as a whole number above 0. Write a number such as "4096".',
+            'megabytes of GPU memory, as a whole number above 0. Write it as in "4096".',
         ),
     ),
     "half a device": (
         case(part(gpu_fraction="0.5", gpu_fraction_num_devices="0.5")),
-        message("gpu-fraction-num-devices", '"0.5"', 'a whole number above 0. Write a number such as "2".'),
+        message("gpu-fraction-num-devices", '"0.5"', 'a whole number above 0. Write it as in "2".'),
     ),
     "a number of devices without a fraction": (
         case(part(gpu_fraction_num_devices="2")),
@@ -68,8 +106,80 @@ REFUSED: dict[str, tuple[Case, list[str]]] = {
         ),
     ),
 }
+SIDE, REQUEST = f"{OF}side.gpu-memory.request", f"{OF}main.gpu-memory.request"
+_MEMORY = 'a quantity of GPU memory of at least 1Mi. Write it as in "8Gi".'
+REFUSED |= {
+    f"memory of {text!r} for a container": (by_container(main_request=text), message(REQUEST, f'"{text}"', _MEMORY))
+    for text in ("", "0", "-1Gi", "much", "500Ki", "nan")
+}
+REFUSED |= {
+    "memory longer than any": (by_container(main_request="9" * 70), message(REQUEST, f'"{"9" * 70}"', _MEMORY)),
+    "a mode that there is not": (
+        by_container(main_request="8Gi", main_mode="mps"),
+        message(f"{OF}main.gpu-compute.mode", '"mps"', 'time-slicing or sm-sharing. Write it as in "time-slicing".'),
+    ),
+    "more compute than a GPU has": (
+        by_container(main_request="8Gi", main_compute="1.5"),
+        message(f"{OF}main.gpu-compute.request", '"1.5"', 'a number above 0 and not above 1. Write it as in "0.5".'),
+    ),
+    "a container that there is not": (
+        by_container(train_request="8Gi"),
+        message(
+            f"{OF}train.gpu-memory.request",
+            'a part of a GPU for container "train"',
+            "the name of a container of the pod: main, side. Correct the name.",
+        ),
+    ),
+    "two containers": (
+        by_container(main_request="8Gi", side_limit="8Gi"),
+        message(
+            REQUEST,
+            "parts of GPUs for 2 containers: main, side",
+            "one container of a pod with a part of a GPU. Leave one, and put the others into pods of their own.",
+        ),
+    ),
+    "another container by another annotation": (
+        by_container(main_request="8Gi", note="gpu-fraction-container-name=side"),
+        message("gpu-fraction-container-name", '"side"', f"the same container as in {REQUEST}. Remove it."),
+    ),
+    "a request above its limit": (
+        by_container(main_request="8Gi", main_limit="4Gi"),
+        message(
+            f"{OF}main.gpu-memory.limit",
+            '"4Gi"',
+            'a limit of at least the request, "8Gi". Raise it, or lower the request.',
+        ),
+    ),
+    "memory for a container beside a whole GPU": (
+        by_container(main_request="8Gi", gpu=1),
+        [
+            f'spec.containers[0].resources.limits[nvidia.com/gpu]: saw a GPU resource beside the annotation {REQUEST}="8Gi", wanted '
+            "one of the two. Remove the GPU resource to get a part of a GPU, or the annotation to get whole ones."
+        ],
+    ),
+}
+_LARGEST = (
+    "at most 80Gi memory, which is what the largest GPU has. Ask for less, or wait if a node with larger GPUs is added."
+)
 _OTHER = "a scheduler that reads it: kai-scheduler, runai-scheduler. "
 WARNED: dict[str, tuple[Case, list[str]]] = {
+    "more memory for a container than any GPU has": (
+        by_container(side_request="81Gi", side_limit="90Gi"),
+        message(SIDE, '"81Gi"', _LARGEST),
+    ),
+    "more megabytes than any GPU has": (
+        by_container(note="gpu-memory=82000"),
+        message("gpu-memory", '"82000"', _LARGEST),
+    ),
+    "memory for a container, to a scheduler that does not read it": (
+        by_container(main_request="8Gi", scheduler="default-scheduler"),
+        message(
+            REQUEST,
+            '"8Gi" for scheduler "default-scheduler"',
+            "a scheduler that reads it: kai-scheduler, runai-scheduler. Set spec.schedulerName, or ask for a GPU in resources: "
+            "this pod gets none.",
+        ),
+    ),
     "a word about memory beside a GPU, to a scheduler that does not read it": (
         case(part(gpu=1, gpu_memory="16Gi", scheduler="default-scheduler")),
         message(

@@ -12,7 +12,6 @@ from tests.state.objects import GPU, state
 from webhook.framework.cluster_view import Cluster
 from webhook.kube.gpus import GpuName, Gpus
 from webhook.kube.taints import Taint
-from webhook.nodes.nodes import SHARED
 from webhook.state.state import ClusterState
 
 ZONE = "topology.kubernetes.io/zone"
@@ -88,8 +87,8 @@ def test_each_set_of_gpus_has_its_own_answers() -> None:
 
 def test_shared_gpus_count_once() -> None:
     labels = {"nvidia.com/gpu.sharing-strategy": "time-slicing", "nvidia.com/gpu.replicas": "4"}
-    of = state([node("a", 0, labels=labels, resources={SHARED: "10"})])
-    assert of.view(0).resources() == {SHARED: 3}
+    of = state([node("a", 0, labels=labels, resources={GPU: "10"})])
+    assert of.view(0).resources() == {GPU: 3}
 
 
 def test_resources_are_the_extended_ones_with_the_most_that_one_node_has() -> None:

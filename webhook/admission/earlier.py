@@ -48,6 +48,9 @@ class Choice(NamedTuple):
     def obstacles(self, pod: AskedPod) -> tuple[Obstacle, ...]:
         return self.placer.obstacles(pod, self.cluster, self.settings)
 
+    def labels(self, pod: AskedPod, keys: tuple[str, ...]) -> frozenset[tuple[str, ...]]:
+        return self.placer.labels(pod, self.cluster, self.settings, keys)
+
     def choose(self, pod: AskedPod, edit: Edit) -> Placement:
         record = record_of(pod.json)
         if not record:

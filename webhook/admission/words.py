@@ -8,6 +8,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, Final
 
 from webhook.framework.interface import Finding
+from webhook.kube.gpus import GPU_KINDS, PARTS
 from webhook.kube.pod import Pod
 from webhook.kube.pod_requests import Demand, counted_demand
 from webhook.kube.record import outcome_of
@@ -150,10 +151,10 @@ def why_last(node: Mapping[str, Any], demand: Demand, state: ClusterState | None
     if state is not None and (row := state.nodes.row_of.get(node["name"])) is not None:
         kept = ""
         columns = state.nodes.columns
-        whole = columns.sharing == 1
+        whole = columns.one == 0
         sizes = [int(columns.capacity[gpu].max(where=whole, initial=0)) for gpu in gpus if gpu in columns.capacity]
-        if columns.sharing[row] > 1:
-            return "pods share its GPUs, and the pod fits elsewhere"
+        if one := columns.one[row]:
+            return f"it has {PARTS[GPU_KINDS[one]]}, and the pod fits elsewhere"
         if sizes and 0 < max(sizes) <= node["free"]:
             return "all its GPUs are free, and such nodes are kept for pods that need one"
     needed = "pods like those that run need just what is free there"

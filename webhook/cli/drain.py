@@ -93,7 +93,7 @@ def _least_first(s: Situation, names: list[str]) -> list[str]:
         counts = {resource: float(each.offered[row]) for resource, each in s.gpus.of.items()}
         whole = (
             0.0
-            if s.nodes.columns.sharing[row] > 1
+            if s.nodes.columns.one[row]
             else sum([count for resource, count in counts.items() if s.policy.gpus.kind(resource) in ("whole", None)])
         )
         return whole, sum(counts.values()), name

@@ -18,8 +18,7 @@ from webhook.cli.cluster.load import EVERYWHERE, FORBIDDEN, grant, load, read_sn
 from webhook.cli.terminal import say
 from webhook.errors import BadInput, PolicyError
 from webhook.feeds.gpu_source import SourceFailed
-from webhook.kube.kinds import KINDS
-from webhook.kube.owners import OTHERS
+from webhook.kube.kinds import KINDS, OTHERS
 from webhook.kube.selectors import Requirement
 from webhook.policy.model import Policy
 from webhook.text import listed, no_such, printable, quoted
@@ -63,7 +62,7 @@ def no_cluster(why: str) -> Snapshot:
 
 def missing_right(snapshot: Snapshot) -> str:
     """The command by which an operator gives the right to list what may not be listed; "" if all may be."""
-    kinds = KINDS.keys() - OTHERS
+    kinds = KINDS.keys() - OTHERS.keys()
     refused = [name for name, why in snapshot.missing.items() if why.startswith(FORBIDDEN) and name in kinds]
     most = [name for name in NEEDED if name in refused] or refused  # the rest says little
     return grant(KINDS[name] for name in most) if most else ""

@@ -17,8 +17,11 @@ from typing import Any, Final
 from webhook.devices.source_vgpu import MAX_DEVICES, whole_number
 from webhook.devices.table import DeviceTable
 from webhook.devices.types import Device, DeviceClaim, DeviceRequest, DeviceSet, Use
+from webhook.errors import QuantityError
 from webhook.kube.device_selectors import Facts
+from webhook.kube.other_gpus import fraction_container, part_key, part_keys
 from webhook.kube.pod import Pod, annotations_of, labels_of, requests_of
+from webhook.kube.quantity import whole
 from webhook.kube.stores import Grouped
 
 _GPU: Final = "nvidia.com/gpu"
@@ -30,6 +33,8 @@ GROUP: Final = "runai-gpu-group"
 _MEMORY: Final = "kai.scheduler/gpu/memory"
 GPU_MEMORY: Final = "nvidia.com/gpu.memory"
 _MAX_GPUS: Final = 16
+REQUEST, LIMIT = "gpu-memory.request", "gpu-memory.limit"
+_MAX_QUANTITY: Final = 64
 _DEFAULT_MIB: Final = 100
 """What KAI takes the memory of a GPU for if no label of its node tells it."""
 _MIB_IN_TIB: Final = 1 << 20
@@ -61,7 +66,7 @@ class _Kai:
 
 def asking(pod: Pod, share: float) -> Pod:
     """The pod as it asks for this part of each of its GPUs."""
-    notes = {key: value for key, value in annotations_of(pod).items() if key not in _ASKING[:2]}
+    notes = {key: value for key, value in annotations_of(pod).items() if key not in _ASKING[:2] and not part_key(key)}
     return {**pod, "metadata": {**pod["metadata"], "annotations": {**notes, _ASKING[0]: f"{share:g}"}}}
 
 
@@ -97,14 +102,32 @@ def _request(pod: Pod) -> DeviceRequest | None:
     """None if the pod asks for no part, or in a way that KAI refuses."""
     notes = annotations_of(pod)
     fraction, memory, number = (notes.get(key) for key in _ASKING)
-    if (fraction is None) == (memory is None) or any(
+    of_container = _memory_of_container(pod)
+    if (of_container is None and (fraction is None) == (memory is None)) or any(
         [_GPU in requests_of(each) for each in pod["spec"].get("containers") or ()]
     ):
         return None
-    amount, devices = _share(fraction) if fraction else _whole(memory or ""), _whole(number or "1")
+    amount: float | int = _share(fraction) if fraction else _whole(memory or "")
+    amount, devices = amount if of_container is None else of_container, _whole(number or "1")
     if not amount or not 0 < devices <= _MAX_GPUS:
         return None
     return DeviceRequest(KAI.name, devices, amounts=((_MEMORY, amount),))
+
+
+def _memory_of_container(pod: Pod) -> int | None:
+    """The MiB that annotations ask for one container, of which a limit stands for a request too; None if there are none, and 0
+    if they are wrong. They count before those of the pod (ParsePodGPUFractionRequest)."""
+    notes = annotations_of(pod)
+    found = {key: said for key, said in part_keys(notes).items() if said.word in said.part.asks}
+    if not found:
+        return None
+    by_word = {said.word: notes[key] for key, said in found.items()}
+    asked = by_word.get(REQUEST, by_word.get(LIMIT, ""))
+    try:
+        memory = whole(asked) if len(asked) <= _MAX_QUANTITY and fraction_container(pod) else 0
+    except QuantityError:
+        memory = 0
+    return max(0, memory >> 20)
 
 
 def _share(text: str) -> float:

@@ -56,6 +56,8 @@ SOURCES: Final[tuple[DeviceSource, ...]] = (
     VOLCANO,
     ALIYUN,
 )
+ANNOTATIONS: Final = frozenset([name for source in SOURCES for name in source.annotations])
+"""By which schedulers of parts of GPUs tell what nodes and pods have, and pods what they ask for, but for `part_key`."""
 
 
 def shared_claims(pod: Pod) -> tuple[DeviceClaim, ...]:

@@ -95,15 +95,15 @@ def _found(checks: list[Check]) -> str:
     groups = []
     for subject, begins in _COMING.items():
         if bad := [check.bad for check in checks if check.subject == subject]:
-            inner = " ||\n".join(_wrapped(text, 4) for text in bad)
+            inner = " ||\n".join(wrapped(text, 4) for text in bad)
             groups.append(f"  {begins}\n{inner})")
     body = " ||\n".join(groups) or "  false"
     read = set(re.findall(r"variables\.(\w+)", body))
-    variables = ",\n".join(_wrapped(f'"{name}": dyn({_VARIABLES[name]})', 2) for name in sorted(read))
+    variables = ",\n".join(wrapped(f'"{name}": dyn({_VARIABLES[name]})', 2) for name in sorted(read))
     return f"[{{\n{variables}\n}}].exists(variables,\n{body})"
 
 
-def _wrapped(text: str, indent: int) -> str:
+def wrapped(text: str, indent: int) -> str:
     """An expression in lines, broken at spaces that are in no literal."""
     lines = [" " * (indent - 1)]
     for word in re.findall(r'(?:"(?:[^"\\]|\\.)*"|[^" ])+', text):

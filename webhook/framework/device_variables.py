@@ -6,30 +6,21 @@ XDXCT and AWS Neuron; the order of variables: kubelet GenerateRunContainerOption
 """
 
 from collections.abc import Mapping
-from typing import Any
+from typing import Any, Final
 
 from webhook.kube import cel
 from webhook.kube.other_gpus import PART_CONFIGMAP
 from webhook.kube.pod import Pod, annotations_of
 from webhook.text import bare, quoted
+from webhook.vendors.catalogue import every, variables
+from webhook.vendors.model import Variable
 
-NVIDIA = "NVIDIA_VISIBLE_DEVICES"
-DEVICES = (
-    *(NVIDIA, "NVIDIA_MIG_CONFIG_DEVICES", "NVIDIA_MIG_MONITOR_DEVICES", "NVIDIA_IMEX_CHANNELS", "NVIDIA_NVSWITCH"),
-    *("DOCKER_RESOURCE_*", "AMD_VISIBLE_DEVICES", "HABANA_VISIBLE_DEVICES", "ASCEND_VISIBLE_DEVICES"),
-    *("ASCEND_RUNTIME_*", "ASCEND_VNPU_SPECS", "ASCEND_ALLOW_LINK", "MTHREADS_VISIBLE_DEVICES"),
-    *("CAMBRICON_VISIBLE_DEVICES", "METAX_VISIBLE_DEVICES", "ILUVATAR_VISIBLE_DEVICES", "ILUVATAR_COREX_*"),
-    *("ENFLAME_VISIBLE_DEVICES", "HYGON_VISIBLE_DEVICES", "DCU_VISIBLE_DEVICES", "AWS_NEURON_VISIBLE_DEVICES"),
-    *("CXPU_VISIBLE_DEVICES", "XDXCT_VISIBLE_DEVICES"),
-)
+DEVICES: Final = variables("devices")
 """Variables that container runtimes read (name patterns)."""
-PROGRAMS = (
-    *("CUDA_VISIBLE_DEVICES", "HIP_VISIBLE_DEVICES", "ROCR_VISIBLE_DEVICES", "ASCEND_RT_VISIBLE_DEVICES"),
-    *("NPU_VISIBLE_DEVICES", "MUSA_VISIBLE_DEVICES", "MLU_VISIBLE_DEVICES", "MACA_VISIBLE_DEVICES"),
-    *("XPU_VISIBLE_DEVICES", "HL_VISIBLE_DEVICES", "TOPS_VISIBLE_DEVICES", "TPU_VISIBLE_DEVICES"),
-    *("JAX_*", "RAY_*", "VLLM_*"),
-)
+PROGRAMS: Final = (*variables("own", "nothing"), "JAX_*", "RAY_*", "VLLM_*")
 """Variables with similar names that only programs in the container read (name patterns)."""
+NVIDIA, VOID = next((each.name, each.hides) for each in every(Variable) if each.hides)
+"""The variable with which an image may ask for all GPUs, and its value for none."""
 _NOTHING = ("", "void", "none")
 NO_DEVICE = f'(!has(e.valueFrom) && e.?value.orValue("") in {cel.literal(_NOTHING)})'
 """`takes_no_device` in CEL, for variable `e`."""
@@ -37,7 +28,7 @@ _PREFIX = f'{cel.ANNOTATIONS}[?"{PART_CONFIGMAP}"].orValue("")'
 _NAMED = f"e.name == {cel.literal(NVIDIA)}"
 PART = cel.all_of(
     [
-        *(cel.PART_BY_KAI, f"c.name == {cel.FRACTION_NAME}", _NAMED, f'{_PREFIX} != ""'),
+        *(cel.PART_BY_KAI, cel.GETS_FRACTION, _NAMED, f'{_PREFIX} != ""'),
         f'e.?valueFrom.?configMapKeyRef.?name.orValue("").startsWith({_PREFIX} + "-")',
     ]
 )

@@ -114,6 +114,10 @@ class Places(Protocol):
     def obstacles(self, pod: AskedPod) -> tuple[Obstacle, ...]:
         """Why no node could take it even if all nodes were up and empty."""
 
+    def labels(self, pod: AskedPod, keys: tuple[str, ...]) -> frozenset[tuple[str, ...]]:
+        """The values of these labels on nodes that could take it if they were up and empty: those of each node together, "" for
+        a label that it does not have. Empty if no node could, or if that cannot be told."""
+
 
 class Context(NamedTuple):
     """Everything that a unit may read besides the pod. One per request, or per template of a workload."""

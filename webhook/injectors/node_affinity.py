@@ -92,8 +92,9 @@ class NodeAffinity(Injector):
         if placement.nodes and context.cluster.requires_preferences:
             pinned = named_nodes(edit.object["spec"])[1]
             placement = placement._replace(karpenter="none" if pinned else LEAST_KARPENTER)
-        kept = placement.kept or outcome.result == "present"
-        return outcome._replace(placement=placement._replace(kept=kept), warning=placement.warning)
+        if outcome.result == "present" and not placement.kept:
+            placement = placement._replace(kept=True)
+        return Outcome(outcome.result, outcome.detail, placement.warning, placement)
 
     def _written(self, edit: Edit, context: Context, placement: Placement) -> Outcome:
         terms, unchecked = preferred_terms(placement, context.cluster), ""

@@ -23,8 +23,9 @@ from webhook.kube import cel
 from webhook.kube.gpus import vendor
 from webhook.kube.taints import KNOWN, KUBERNETES, Taint, Tolerated, matched, tolerates, toleration
 from webhook.text import matches
+from webhook.vendors import model as vendors
+from webhook.vendors.catalogue import every
 
-_VENDORS = ("nvidia.com/gpu", "amd.com/gpu", "habana.ai/gaudi")
 Effect = Literal["NoSchedule", "PreferNoSchedule", "NoExecute"]
 
 
@@ -77,7 +78,7 @@ class Tolerations(Injector):
     }
 
     taints: tuple[PolicyTaint, ...] = tuple(
-        [PolicyTaint(key=key, vendor=vendor(key)) for key in (*_VENDORS, "gpu.intel.com/i915", "gpu.intel.com/xe")]
+        [PolicyTaint(key=taint.key, vendor=vendor(taint.key)) for taint in every(vendors.Taint) if taint.always]
     )
     """Tolerated whether or not nodes have these taints now."""
     allowed: tuple[AllowedTaint, ...] = tuple(
@@ -130,11 +131,12 @@ class Tolerations(Injector):
         for taint in self.taints:
             if taint.vendor is None or taint.vendor in vendors:
                 effects.setdefault((taint.key, taint.value), set()).add(taint.effect)
+        others = {taint.vendor for taint in self.taints} - vendors
         for live in taints:
             if any([live.effect in effects.get((live.key, value), ()) for value in (None, live.value)]):
                 continue
-            if vendor(live.key) in {taint.vendor for taint in self.taints} - vendors:
-                continue  # the taint of another vendor
+            if vendor(live.key) in others:
+                continue
             if values := [allowed.value for allowed in self.allowed if allowed.allows(live)]:
                 value = None if None in values else live.value
                 effects.setdefault((live.key, value), set()).add(live.effect)

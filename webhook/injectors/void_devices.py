@@ -23,9 +23,10 @@ from typing import ClassVar, Self
 
 from pydantic import Field
 
+from webhook.framework.device_variables import NVIDIA, VOID
 from webhook.framework.interface import Context, Edit, Gpus, Injector, Outcome, ProfileView
 from webhook.kube import cel
-from webhook.kube.other_gpus import FRACTIONS, fraction_container, has_other_gpu
+from webhook.kube.other_gpus import asks_for_part, fraction_container, has_other_gpu
 from webhook.kube.record import outcome_of, record_of
 
 
@@ -37,8 +38,8 @@ class VoidDevices(Injector):
         "none": "no container without a GPU had to be changed",
     }
 
-    variable: str = Field(default="NVIDIA_VISIBLE_DEVICES", pattern=r"^[A-Za-z_][A-Za-z0-9_]*$")
-    value: str = "void"
+    variable: str = Field(default=NVIDIA, pattern=r"^[A-Za-z_][A-Za-z0-9_]*$")
+    value: str = VOID
     all_pods: bool = Field(default=False, alias="everyPod")
     """true: pods without any GPU too. This needs the component manifests/components/every-pod: without it the API server does not
     send us these pods."""
@@ -57,7 +58,7 @@ class VoidDevices(Injector):
 
     def inject(self, edit: Edit, context: Context) -> Outcome:
         pod, part, count = context.pod, None, 0
-        if pod.spec.get("schedulerName") in (self.schedulers or ()) and not FRACTIONS.isdisjoint(pod.annotations):
+        if pod.spec.get("schedulerName") in (self.schedulers or ()) and asks_for_part(pod.annotations):
             part = fraction_container(pod.json)
         ours = outcome_of(record_of(pod.json), "voidDevices")[:1] == ["added"]
         entry = {"name": self.variable, "value": self.value}
@@ -77,7 +78,7 @@ class VoidDevices(Injector):
 
     def exported(self, gpus: Gpus) -> Iterable[str]:
         scheduler = f'object.spec.?schedulerName.orValue("") in {cel.literal(self.schedulers or ())}'
-        part = cel.all_of([cel.FRACTION, scheduler, f"c.name == {cel.FRACTION_NAME}"])
+        part = cel.all_of([scheduler, cel.FRACTION, cel.GETS_FRACTION])
         for kind in cel.LISTS:
             exists = f"{cel.field('c', 'env')}.exists(e, e.name == {cel.literal(self.variable)})"
             path = f'"/spec/{kind}/" + string(i) + "/env"'

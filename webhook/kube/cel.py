@@ -9,7 +9,7 @@ from itertools import groupby
 from typing import Literal, NamedTuple
 
 from webhook.kube.gpus import GpuKind, Gpus
-from webhook.kube.other_gpus import FRACTION_CONTAINER, FRACTIONS, KAI, RESOURCES
+from webhook.kube.other_gpus import CONTAINER_PARTS, FRACTION_CONTAINER, FRACTIONS, KAI, RESOURCES
 from webhook.kube.pod import GPU_WORDS, INJECTION, OFF
 
 
@@ -24,6 +24,8 @@ class Check(NamedTuple):
     wanted: str
     """The text of the message after "wanted"."""
     only_warn: bool = False
+    only_new: bool = False
+    """It is about annotations of a new pod alone. `bad` says so too."""
 
 
 def literal(value: str | int | Iterable[str | int]) -> str:
@@ -122,16 +124,36 @@ def asks_for_gpu(gpus: Gpus) -> str:
 CLAIMS = "object.spec.?resourceClaims.orValue([]).size() > 0"
 """Whether the pod claims devices through DRA."""
 ANNOTATIONS = "object.metadata.?annotations.orValue({})"
-FRACTION = f"{ANNOTATIONS}.exists(a, a in {literal(sorted(FRACTIONS))})"
-"""Whether the pod asks for a part of a GPU by annotation."""
+
+
+def _of_container(*, asking: bool) -> str:
+    """Whether annotation `a` is about the part of a GPU of one container, or asks for it (`other_gpus.part_key`)."""
+    return any_of(
+        f"a.startsWith({literal(part.prefix)}) && "
+        + one_of(
+            [f".{word}" for word in (part.asks if asking else (*part.asks, *part.harmless))],
+            lambda end: f"a.endsWith({end})",
+        )
+        for part in CONTAINER_PARTS
+    )
+
+
+FRACTION = f"{ANNOTATIONS}.exists(a, a in {literal(sorted(FRACTIONS))} || {_of_container(asking=True)})"
+"""Whether the pod asks for a part of a GPU by annotation (`other_gpus.asks_for_part`)."""
 BY_KAI = f'object.spec.?schedulerName.orValue("") in {literal(KAI)}'
 """Whether KAI or Run:ai schedules the pod."""
 PART_BY_KAI = all_of([BY_KAI, 'object.spec.?nodeName.orValue("") == ""', FRACTION])
 """Whether `other_gpus.part_container` is there."""
 IN_POD_GROUP = any_of([f"has(dyn(object.spec).{name})" for name in ("schedulingGroup", "workloadRef")])
 """`pod.in_pod_group`. Not every version of Kubernetes has both fields."""
-FRACTION_NAME = f'{ANNOTATIONS}[?"{FRACTION_CONTAINER}"].orValue(object.spec.containers[0].name)'
-"""`other_gpus.fraction_container`."""
+_OF_CONTAINERS = f"{ANNOTATIONS}.filter(a, {_of_container(asking=False)})"
+_OF_THIS = any_of(
+    f"{literal([f'.{word}' for word in (*part.asks, *part.harmless)])}.exists(end, a == {literal(part.prefix)} + c.name + end)"
+    for part in CONTAINER_PARTS
+)
+_BY_NAME = f'c.name == {ANNOTATIONS}[?"{FRACTION_CONTAINER}"].orValue(object.spec.containers[0].name)'
+GETS_FRACTION = f"({_OF_CONTAINERS}.size() > 0 ? {_OF_CONTAINERS}.all(a, {_OF_THIS}) : {_BY_NAME})"
+"""Whether container `c` is `other_gpus.fraction_container`."""
 LEFT_ALONE = f"{ANNOTATIONS}.exists(a, a == {literal(INJECTION)} && {ANNOTATIONS}[a] == {literal(OFF)})"
 """Whether the author switched injection off."""
 

@@ -8,6 +8,10 @@ openshift/multiarch-tuning-operator, openshift/instaslice-operator · AI-Hyperco
 from collections.abc import Mapping
 from typing import Final, NamedTuple
 
+from webhook.text import matches
+from webhook.vendors import model as vendors
+from webhook.vendors.catalogue import every
+
 KUEUE_ADMISSION: Final = "kueue.x-k8s.io/admission"
 
 
@@ -34,20 +38,14 @@ GATES: Final[Mapping[str, Gate]] = {
     "grove.io/podgang-pending-creation": Gate(
         "Grove", "all pods of its PodGang are there", "podgangs.scheduler.grove.io"
     ),
-    "scheduling.volcano.sh/queue-allocation-gate": Gate(
-        "Volcano", "its queue has room for it", "podgroups.scheduling.volcano.sh"
-    ),
     "multiarch.openshift.io/scheduling-gate": Gate(
         "the Multiarch Tuning Operator", "it knows the architectures of the images", ""
     ),
     "org.instaslice/accelarator": Gate("InstaSlice", "it has a slice of a GPU for the pod", ""),
 }
-_BY_PREFIX: Final[Mapping[str, Gate]] = {
-    "gke.io/topology-aware-auto-": Gate("the topology scheduler of GKE", "it has placed all pods of the job", ""),
-}
+_OF_VENDORS: Final = tuple([(gate.name, Gate(gate.owner, gate.until, gate.seen)) for gate in every(vendors.Gate)])
 
 
 def gate_of(name: str) -> Gate | None:
     """The gate of this name; None if nobody is known to take it away."""
-    by_prefix = (gate for prefix, gate in _BY_PREFIX.items() if name.startswith(prefix))
-    return GATES.get(name) or next(by_prefix, None)
+    return GATES.get(name) or next((gate for pattern, gate in _OF_VENDORS if matches(pattern, name)), None)

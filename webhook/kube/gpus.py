@@ -1,19 +1,25 @@
 """Tells which extended resources are GPUs, by the names in the policy: exact, or with a trailing `*`."""
 
-from collections.abc import Callable, Iterable
-from typing import Literal, NamedTuple
+from collections.abc import Callable, Iterable, Mapping
+from fnmatch import fnmatchcase
+from typing import Final, Literal, NamedTuple
 
-from webhook.text import matches
+from webhook.text import matches, number_of
+from webhook.vendors.catalogue import every, labels, resources
+from webhook.vendors.model import Divided, Profile
 
 GpuKind = Literal["whole", "slice", "share"]
-MODEL_LABELS = (
-    "nvidia.com/gpu.product",
-    "amd.com/gpu.product-name",
-    "gpu.intel.com/product",
-    "cloud.google.com/gke-accelerator",
-    "karpenter.k8s.aws/instance-gpu-name",
-)
-"""Node labels with the name of the GPU model, from GPU Feature Discovery and its counterparts of other vendors and clouds."""
+GPU_KINDS: Final[tuple[GpuKind, ...]] = ("whole", "slice", "share")
+MODEL_LABELS: Final = labels("model")
+"""Node labels with the name of the GPU model."""
+_DIVIDED: Final[dict[str, list[Divided]]] = {}
+for _each in sorted(every(Divided), key=lambda each: each.one == "share"):  # a slice may be shared
+    _DIVIDED.setdefault(_each.resource, []).append(_each)
+DIVIDED: Final = tuple(_DIVIDED)
+"""Resources of which one is a whole GPU on some nodes, and a slice or a share on others, as the labels of the node say."""
+_COUNTS: Final = labels("count")
+_PROFILES: Final = every(Profile)
+_ALONE: Final = tuple([each.name for each in resources("slice", "share") if each.alone])
 _MAX_CACHED = 4096
 """Maximum number of resource names in the cache. Tenants write these names."""
 _MAX_LENGTH = 317
@@ -25,6 +31,57 @@ class GpuName(NamedTuple):
 
     name: str
     kind: GpuKind
+
+
+PARTS: Final[dict[GpuKind, str]] = {"slice": "slices of GPUs", "share": "shares of GPUs"}
+"""What several of them are called."""
+
+
+class One(NamedTuple):
+    """What one of a resource is on a node. `said`: the label that says so."""
+
+    kind: GpuKind
+    slices: int = 1
+    """How many slices a GPU is cut into."""
+    shares: float = 1.0
+    """How many pods share a GPU, or a slice of one."""
+    said: str = ""
+    alone: bool = False
+    """A program uses only one of it."""
+    refused: bool = False
+    """The device plugin refuses a pod that asks for two."""
+
+
+WHOLE_GPU: Final = One("whole")
+
+
+def one_on(resource: str, kind: GpuKind, node: Mapping[str, str], offered: int = 0) -> One:
+    """What one of `resource` is on a node that has these labels. `kind`: what it is by the policy.
+
+    `offered`: its allocatable amount. Some labels say that GPUs are shared, but not by how many pods. Then that number is
+    `offered` divided by the labelled number of GPUs, and 2 at least.
+    """
+    one = One(kind, alone=kind == "share" or any([matches(pattern, resource) for pattern in _ALONE]))
+    for label in _DIVIDED.get(resource, ()):
+        value = node.get(label.key)
+        if value is None or not fnmatchcase(value, label.value):
+            continue
+        into = number_of(node.get(label.into)) or 0
+        if label.key == label.into and into <= 1:
+            continue
+        said = f"{label.key}={value}"
+        if label.one == "slice":
+            size = next((each.per_gpu for each in _PROFILES if fnmatchcase(value, each.size)), 1)
+            one = One("slice", size, said=said, alone=label.alone)
+        elif one.kind != "share":
+            shares = into if into > 1 else max(2.0, offered / (labelled_count(node) or 1))
+            one = One("share", one.slices, shares, said, label.alone, label.refused)
+    return one
+
+
+def labelled_count(node: Mapping[str, str]) -> int:
+    """How many GPUs a node has by its labels; 0 if none says it. Where GPUs are sliced it may be the number of slices."""
+    return next((number_of(node[key]) or 0 for key in _COUNTS if key in node), 0)
 
 
 class Gpus:

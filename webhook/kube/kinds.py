@@ -17,7 +17,26 @@ class Kind(NamedTuple):
 
 
 _CORE, _APPS, _BATCH, _RESOURCE = "/api/v1", "/apis/apps/v1", "/apis/batch/v1", "/apis/resource.k8s.io/v1"
+_RAY, _KUBEFLOW, _GROVE = "/apis/ray.io/v1", "/apis/kubeflow.org/v1", "/apis/grove.io/v1alpha1"
 _STORAGE, _ADMISSION = "/apis/storage.k8s.io/v1", "/apis/admissionregistration.k8s.io/v1"
+OTHERS: Final[Mapping[str, Kind]] = {
+    "JobSet": Kind("/apis/jobset.x-k8s.io/v1alpha2", "jobsets"),
+    "TrainJob": Kind("/apis/trainer.kubeflow.org/v1alpha1", "trainjobs"),
+    "RayCluster": Kind(_RAY, "rayclusters"),
+    "RayJob": Kind(_RAY, "rayjobs"),
+    "RayService": Kind(_RAY, "rayservices"),
+    "PyTorchJob": Kind(_KUBEFLOW, "pytorchjobs"),
+    "TFJob": Kind(_KUBEFLOW, "tfjobs"),
+    "JAXJob": Kind(_KUBEFLOW, "jaxjobs"),
+    "XGBoostJob": Kind(_KUBEFLOW, "xgboostjobs"),
+    "PaddleJob": Kind(_KUBEFLOW, "paddlejobs"),
+    "MPIJob": Kind("/apis/kubeflow.org/v2beta1", "mpijobs"),
+    "SparkApplication": Kind("/apis/sparkoperator.k8s.io/v1beta2", "sparkapplications"),
+    "AppWrapper": Kind("/apis/workload.codeflare.dev/v1beta2", "appwrappers"),
+    "PodClique": Kind(_GROVE, "podcliques"),
+    "PodCliqueScalingGroup": Kind(_GROVE, "podcliquescalinggroups"),
+}
+"""Workloads of other projects: few clusters have them, and few tenants the right to list what is not there."""
 KINDS: Final[Mapping[str, Kind]] = {
     "Node": Kind(_CORE, "nodes", namespaced=False),
     "Pod": Kind(_CORE, "pods"),
@@ -48,10 +67,6 @@ KINDS: Final[Mapping[str, Kind]] = {
     "DeviceClass": Kind(_RESOURCE, "deviceclasses", namespaced=False),
     "PodGroup": Kind("/apis/scheduling.k8s.io/v1beta1", "podgroups"),
     "NodePool": Kind("/apis/karpenter.sh/v1", "nodepools", namespaced=False),
-    "JobSet": Kind("/apis/jobset.x-k8s.io/v1alpha2", "jobsets"),
-    "RayCluster": Kind("/apis/ray.io/v1", "rayclusters"),
-    "PodClique": Kind("/apis/grove.io/v1alpha1", "podcliques"),
-    "PodCliqueScalingGroup": Kind("/apis/grove.io/v1alpha1", "podcliquescalinggroups"),
     "Lease": Kind("/apis/coordination.k8s.io/v1", "leases"),
     "MutatingWebhookConfiguration": Kind(_ADMISSION, "mutatingwebhookconfigurations", namespaced=False),
     "ValidatingWebhookConfiguration": Kind(_ADMISSION, "validatingwebhookconfigurations", namespaced=False),
@@ -60,4 +75,5 @@ KINDS: Final[Mapping[str, Kind]] = {
     "MutatingAdmissionPolicy": Kind(_ADMISSION, "mutatingadmissionpolicies", namespaced=False),
     "MutatingAdmissionPolicyBinding": Kind(_ADMISSION, "mutatingadmissionpolicybindings", namespaced=False),
     "NetworkPolicy": Kind("/apis/networking.k8s.io/v1", "networkpolicies"),
+    **OTHERS,
 }

@@ -5,38 +5,37 @@ part of a GPU. DRA claims are not covered here: only the ResourceSlices tell whi
 """
 
 from collections.abc import Mapping
-from typing import Any, Final
+from typing import Any, Final, NamedTuple
 
+from webhook.kube.gpus import vendor
 from webhook.kube.pod import Pod, annotations_of, container_specs, is_zero, requests_of
 from webhook.text import matches
+from webhook.vendors.catalogue import every, resources
+from webhook.vendors.model import ContainerPart, DeviceClass, Part, Scheduler, SharedBy
 
-_NVIDIA: Final = "nvidia.com"
 DEVICE_CLASS: Final = "deviceclass.resource.kubernetes.io/"
 """With the name of a DeviceClass after it: a resource that DRA serves (KEP-5004). To the API server it is a native resource,
 which may be requested without a limit, and the scheduler counts the request."""
-CLASS_VENDORS: Final = {"gpu.nvidia.com": _NVIDIA, "gpu.amd.com": "amd.com", "gpu.intel.com": "gpu.intel.com"}
+CLASS_VENDORS: Final = {each.name: each.vendor for each in every(DeviceClass)}
 """The device classes for whole GPUs that the drivers bring, which have the names of the drivers, and the vendor of each."""
-RESOURCES: Final = {
-    "nvidia.com/gpumem*": _NVIDIA,  # HAMi
-    "nvidia.com/gpucores": _NVIDIA,
-    "volcano.sh/vgpu-*": _NVIDIA,
-    "volcano.sh/gpu-*": _NVIDIA,
-    "aliyun.com/gpu-*": _NVIDIA,
-    "tencent.com/vcuda-*": _NVIDIA,
-} | {f"{DEVICE_CLASS}{name}": vendor for name, vendor in CLASS_VENDORS.items()}
+RESOURCES: Final = {each.name: each.vendor or vendor(each.name) for each in resources("part")} | {
+    f"{DEVICE_CLASS}{name}": of for name, of in CLASS_VENDORS.items()
+}
 """Resource names, exact or with a trailing `*`, and the vendor of the GPU."""
 _PREFIXES: Final = tuple([pattern.removesuffix("*") for pattern in RESOURCES])
 GPU_CLASSES: Final = tuple([name for name in RESOURCES if name.startswith(DEVICE_CLASS)])
 """Device classes that are known to be for whole GPUs."""
-FRACTIONS: Final = frozenset(("gpu-fraction", "gpu-memory", "gpu-fraction-num-devices"))
-"""Annotations by which the schedulers of KAI and Run:ai assign parts of NVIDIA GPUs."""
-
-KAI: Final = ("kai-scheduler", "runai-scheduler")
+_PARTS: Final = {part.key: part.vendor for part in every(Part)}
+FRACTIONS: Final = frozenset(_PARTS)
+"""Annotations by which the schedulers of KAI and Run:ai assign parts of GPUs."""
+CONTAINER_PARTS: Final = every(ContainerPart)
+"""And those of single containers."""
+_OF_CONTAINERS: Final = tuple([part.prefix for part in CONTAINER_PARTS])
+KAI: Final = tuple([scheduler.name for scheduler in every(Scheduler) if scheduler.parts])
 """The names of these schedulers."""
-PART_CONFIGMAP: Final = "runai/shared-gpu-configmap"
-"""The annotation with the beginning of the name of the ConfigMap in which they write which GPU the container gets. Source:
-pkg/binder/common/gpusharingconfigmap."""
-FRACTION_CONTAINER: Final = "gpu-fraction-container-name"
+PART_CONFIGMAP, FRACTION_CONTAINER = next((each.config_map, each.container) for each in every(SharedBy))
+"""Annotations with the beginning of the name of the ConfigMap in which they write which GPU the container gets, and with the
+container's name."""
 
 
 def is_gpu_driver(driver: str) -> bool:
@@ -44,25 +43,62 @@ def is_gpu_driver(driver: str) -> bool:
     return "gpu" in driver
 
 
+class PartKey(NamedTuple):
+    """An annotation about the part of a GPU that one container gets: what its key says."""
+
+    part: ContainerPart
+    container: str
+    word: str
+
+
+def part_key(key: str) -> PartKey | None:
+    """None for the key of any other annotation, and for one that its author must not write."""
+    if key.startswith(_OF_CONTAINERS):
+        for part in CONTAINER_PARTS:
+            rest = key.removeprefix(part.prefix) if key.startswith(part.prefix) else ""
+            for word in (*part.asks, *part.harmless):
+                if rest.endswith(f".{word}"):
+                    return PartKey(part, rest.removesuffix(f".{word}"), word)
+    return None
+
+
+def part_keys(annotations: Mapping[str, str]) -> dict[str, PartKey]:
+    """What the annotations about parts of single containers say, by their keys."""
+    return {key: found for key in annotations if (found := part_key(key))}
+
+
+def asks_for_part(annotations: Mapping[str, str]) -> bool:
+    """Whether one of the annotations of a pod asks for a part of a GPU."""
+    if not FRACTIONS.isdisjoint(annotations):
+        return True
+    return any([found.word in found.part.asks for found in part_keys(annotations).values()])
+
+
 def fraction_container(pod: Pod) -> str:
-    """The name of the only container that gets the part of a GPU: the first, or the one that an annotation names.
+    """The name of the only container that gets the part of a GPU: the first, or the one that annotations name. "" if they name
+    several: that is refused.
 
     Source: kai-scheduler/KAI-Scheduler pkg/common/resources (GetFractionContainerRef).
     """
+    notes = annotations_of(pod)
+    if named := {found.container for found in part_keys(notes).values()}:
+        return named.pop() if len(named) == 1 else ""
     names = [str(container.get("name")) for container in pod["spec"].get("containers") or ()]
-    return annotations_of(pod).get(FRACTION_CONTAINER, next(iter(names), ""))
+    return notes.get(FRACTION_CONTAINER, next(iter(names), ""))
 
 
 def part_container(pod: Pod) -> str | None:
     """The name of the container for which KAI or Run:ai has a part of a GPU; None if the pod asks for none, or another scheduler
     would have to read that, or none looks at the pod, since it names its node. On a cluster without KAI it never runs."""
     by_kai = pod["spec"].get("schedulerName") in KAI and not pod["spec"].get("nodeName")
-    return fraction_container(pod) if by_kai and not FRACTIONS.isdisjoint(annotations_of(pod)) else None
+    return fraction_container(pod) if by_kai and asks_for_part(annotations_of(pod)) else None
 
 
 def other_gpus(pod: Pod) -> frozenset[str]:
     """The vendors of the GPUs that a pod requests in one of these ways, as domains: "nvidia.com"."""
-    vendors = set() if FRACTIONS.isdisjoint(annotations_of(pod)) else {_NVIDIA}
+    notes = annotations_of(pod)
+    vendors = {_PARTS[key] for key in FRACTIONS.intersection(notes)}
+    vendors |= {found.part.vendor for found in part_keys(notes).values() if found.word in found.part.asks}
     for container in container_specs(pod):
         vendors |= _vendors(container)
     return frozenset(vendors)

@@ -12,10 +12,11 @@ from webhook.kube.pod import KUEUE, controller_reference, labels_of
 
 _MAX_STEPS: Final = 8
 """Anybody can write owner references, in a circle too. The longest way that is known has five steps."""
-OTHERS: Final = ("JobSet", "RayCluster", "PodClique", "PodCliqueScalingGroup")
-BETWEEN: Final = ("Pod", "ReplicaSet", "Deployment", "StatefulSet", "Job", *OTHERS)
-"""Kinds that stand between pods and what their author created. What stands at the top need not be read. OTHERS are not
-of Kubernetes: few clusters have them, and few tenants the right to list what is not there."""
+BETWEEN: Final = (
+    *("Pod", "ReplicaSet", "Deployment", "StatefulSet", "Job"),
+    *("JobSet", "RayCluster", "PodClique", "PodCliqueScalingGroup"),
+)
+"""Kinds that stand between pods and what their author created. What stands at the top need not be read."""
 Object = Mapping[str, Any]
 Find = Callable[[str, str], Object | None]
 """The object of a kind and a name in the namespace of the pod; None if it is not there, or not known."""

@@ -14,6 +14,7 @@ from webhook.errors import QuantityError
 from webhook.kube.gpus import Gpus
 from webhook.kube.json_patch import Path
 from webhook.kube.quantity import parse_quantity, whole
+from webhook.vendors.catalogue import resources
 
 Pod = dict[str, Any]
 
@@ -34,16 +35,8 @@ REQUIRED = "requiredDuringSchedulingIgnoredDuringExecution"
 HOSTNAME, ZONE = "kubernetes.io/hostname", "topology.kubernetes.io/zone"
 MIRROR = "kubernetes.io/config.mirror"
 """The annotation of a mirror pod, by which a kubelet shows a static pod."""
-GPU_WORDS = (
-    "gpu",
-    "vcuda",
-    "gaudi",
-    "huawei.com/ascend",
-    "cambricon.com/",
-    "hygon.com/dcu",
-    "enflame.com/",
-    "aws.amazon.com/neuron",
-)
+_STEMS = {"gpu", *[each.name.removesuffix("*").lower() for each in resources("whole", "slice", "share", "part")]}
+GPU_WORDS = tuple([stem for stem in sorted(_STEMS) if not any([other in stem for other in _STEMS - {stem}])])
 """Parts of the names of resources for GPUs and their like, of all vendors, in lower case."""
 SCHEDULER = "default-scheduler"
 MAX_NAME = 253

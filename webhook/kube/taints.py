@@ -6,6 +6,9 @@ Source of the matching: k8s.io/api core/v1 (Toleration.ToleratesTaint).
 from collections.abc import Container, Mapping
 from typing import Any, Final, Literal, NamedTuple
 
+from webhook.vendors import model as vendors
+from webhook.vendors.catalogue import taints
+
 TaintKind = Literal["condition", "leaving", "starting", "gpu", "other"]
 """What a taint says of its node.
 
@@ -37,6 +40,7 @@ def node_taints(node: Mapping[str, Any]) -> list[Taint]:
 
 CORDON: Final = Taint("node.kubernetes.io/unschedulable", "", "NoSchedule")
 """The taint that follows from `spec.unschedulable`, which is what the scheduler reads."""
+_SAID: Final[tuple[vendors.TaintSays, ...]] = ("leaving", "starting", "gpu")
 KUBERNETES: Final = (
     "node.kubernetes.io/",
     "node.cloudprovider.kubernetes.io/",
@@ -59,16 +63,13 @@ KNOWN: Final[tuple[tuple[str, str | None, TaintKind], ...]] = (
     ("status-taint.cluster-autoscaler.kubernetes.io/*", None, "condition"),
     # sigs.k8s.io/karpenter pkg/apis: "disruption" before version 1, "disrupted" since
     ("karpenter.sh/disrupt*", None, "leaving"),
-    # aws-node-termination-handler pkg/node; spot nodes of Google
+    # aws-node-termination-handler pkg/node
     ("aws-node-termination-handler/*", None, "leaving"),
-    ("cloud.google.com/impending-node-termination", None, "leaving"),
     # sigs.k8s.io/node-readiness-controller
     ("readiness.k8s.io/*", None, "starting"),
-    # of GPU nodes, by vendors and clouds
-    *[(key, None, "gpu") for key in ("nvidia.com/gpu", "amd.com/gpu", "habana.ai/gaudi", "nvidia.com/mig*")],
-    ("gpu.intel.com/*", None, "gpu"),
+    # by vendors and clouds
+    *[(taint.key, taint.value, taint.says) for says in _SAID for taint in taints(says)],
     ("gpu", None, "gpu"),
-    ("sku", "gpu", "gpu"),
     ("dedicated", "gpu", "gpu"),
 )
 """Key (exact, or with a trailing `*`), value (None: any) and kind of taints, the first that matches."""
@@ -113,5 +114,5 @@ def tolerates(tolerations: Container[Tolerated], taint: Tolerated) -> bool:
     Every node may have different taints, and a pod hundreds of tolerations: these are looked up, not tried one by one.
     """
     key, value, effect = taint
-    every = [(k, v, e) for k, v in (("", None), (key, None), (key, value)) for e in ("", effect)]
-    return any([each in tolerations for each in every])
+    keys = ("", None), (key, None), (key, value)
+    return any([(k, v, "") in tolerations or (k, v, effect) in tolerations for k, v in keys])

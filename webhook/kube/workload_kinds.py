@@ -104,7 +104,8 @@ WORKLOAD_KINDS: Final = tuple(_rows())
 _BY_KIND: Final = {row.kind: row for row in WORKLOAD_KINDS if row.workload}
 """The kinds that pods can be of."""
 GANGS: Final = tuple([row.kind for row in _BY_KIND.values() if row.together == "gang"])
-WORKING_TOGETHER: Final = frozenset([row.kind for row in _BY_KIND.values() if row.together])
+SEVERAL: Final = frozenset([row.kind for row in _BY_KIND.values() if row.together == "several"])
+WORKING_TOGETHER: Final = SEVERAL.union(GANGS)
 MADE_OF: Final[Mapping[str, str]] = {row.kind: row.owner for row in WORKLOAD_KINDS if row.kind not in _BY_KIND}
 """By a kind that no pod is of, the kind that its pods are of."""
 

@@ -11,7 +11,7 @@ from webhook.devices.sources import SOURCES
 from webhook.devices.table import DeviceTable
 from webhook.devices.types import TOLD, DeviceSet
 from webhook.errors import QuantityError
-from webhook.kube.gpus import MODEL_LABELS, Gpus
+from webhook.kube.gpus import DIVIDED, GPU_KINDS, MODEL_LABELS, WHOLE_GPU, Gpus, one_on
 from webhook.kube.pod_requests import Demand
 from webhook.kube.quantity import milli, whole
 from webhook.kube.taints import Taint, node_taints
@@ -19,14 +19,7 @@ from webhook.nodes.rejections import Rejections
 from webhook.nodes.siblings import order_of, place_of
 from webhook.nodes.table import Columns, Journal, Labels
 from webhook.nodes.utilisation import UNKNOWN, NodeUse
-from webhook.text import number_of
 
-SHARED = "nvidia.com/gpu"
-"""Shared GPUs have this resource name too, unless the device plugin renames it (NVIDIA/k8s-device-plugin, README)."""
-_REPLICAS, COUNT = "nvidia.com/gpu.replicas", "nvidia.com/gpu.count"
-"""COUNT: the label with the number of physical GPUs."""
-_STRATEGY, _PRODUCT = "nvidia.com/gpu.sharing-strategy", "nvidia.com/gpu.product"
-_STRATEGIES = frozenset(("time-slicing", "mps"))
 _MAX_AMOUNT = 2**53  # larger amounts are not real; sums of amounts up to this fit into int64
 UNKNOWN_AMOUNT = _MAX_AMOUNT
 """The installed amount of a resource of which a node says 0."""
@@ -78,20 +71,6 @@ def installed_on(node: Mapping[str, Any]) -> dict[str, int]:
     return {
         name: amount or (0 if name.partition("/")[0] in offered else UNKNOWN_AMOUNT) for name, amount in most.items()
     }
-
-
-def pods_per_gpu(labels: Mapping[str, str], offered: int = 0) -> float:
-    """How many pods share one GPU by time-slicing or MPS, by the labels of GPU Feature Discovery; 1 if GPUs are not shared.
-
-    `offered`: the allocatable amount of SHARED. Some labels say that GPUs are shared, but not by how many pods. Then it
-    is `offered` divided by the labelled number of GPUs, and 2 at least.
-    """
-    replicas = number_of(labels.get(_REPLICAS)) or 0
-    if replicas > 1:
-        return float(replicas)
-    if labels.get(_STRATEGY) in _STRATEGIES or labels.get(_PRODUCT, "").endswith("-SHARED"):
-        return max(2.0, offered / (number_of(labels.get(COUNT)) or 1))
-    return 1.0
 
 
 class Nodes:
@@ -164,7 +143,9 @@ class Nodes:
                 columns.models.append(model)
             columns.model[row] = columns.models.index(model)
             self._undivided = True
-        columns.sharing[row] = pods_per_gpu(labels, allocatable.get(SHARED, 0))
+        ones = [one_on(name, "whole", labels, allocatable.get(name, 0)) for name in DIVIDED]
+        one = next((each for each in ones if each.kind != "whole"), WHOLE_GPU)
+        columns.one[row], columns.slices[row], columns.sharing[row] = GPU_KINDS.index(one.kind), one.slices, one.shares
         if status != self.statuses[columns.status[row]]:
             columns.status[row] = self._status_number_of(status)
             changed = True
@@ -191,7 +172,7 @@ class Nodes:
         self.count -= 1
         self.labels.put(row, {})
         self.columns.status[row] = self.columns.model[row] = 0
-        self.columns.sharing[row] = 1
+        self.columns.one[row], self.columns.slices[row], self.columns.sharing[row] = 0, 1, 1
         self._set_capacity(row, {}, {})
         for source in SOURCES:
             self.devices.tell(name, source.name, DeviceSet())

@@ -94,8 +94,12 @@ class Columns:
         self.model: NDArray[np.int32] = np.zeros(self.size, np.int32)
         """The GPU model as an index into `models`; 0 is unknown."""
         self.models: list[str] = [""]
+        self.one: NDArray[np.int8] = np.zeros(self.size, np.int8)
+        """What one of a GPU resource is whose name does not say it: an index into `gpus.GPU_KINDS`, so 0 for a whole GPU."""
         self.sharing: Floats = np.ones(self.size)
-        """Pods that share one GPU of the node by time-slicing or MPS; 1 if GPUs are not shared."""
+        """Pods that share one GPU, or one slice, by time-slicing or MPS; 1 if it is not shared."""
+        self.slices: Floats = np.ones(self.size)
+        """Slices of a GPU; 1 if it is not sliced, or if its slices have resource names of their own."""
         self.measured: Floats = np.zeros(self.size)
         """GPUs with a known utilisation; if 0, `idle` and `utilisation` are 0 too."""
         self.idle: Floats = np.zeros(self.size)
@@ -126,7 +130,7 @@ class Columns:
         self.size *= 2
         for name, array in vars(self).items():
             if isinstance(array, np.ndarray):
-                setattr(self, name, longer(array, self.size, 1 if name == "sharing" else 0))
+                setattr(self, name, longer(array, self.size, 1 if name in ("sharing", "slices") else 0))
         for arrays in (self.capacity, self.installed, self.free):
             for resource, array in arrays.items():
                 arrays[resource] = longer(array, self.size)
@@ -199,6 +203,17 @@ class Labels:
         """The value of one label; "" if the node does not have it."""
         keys, values = self._labels[row]
         return values[keys.index(key)] if key in keys else ""
+
+    def sets(self, keys: Iterable[str], rows: NDArray[np.intp]) -> list[tuple[str, ...]]:
+        """The values of these labels on each of `rows` together, "" for none, without duplicates."""
+        columns = [self.column(key) for key in keys]
+        codes = [np.zeros(len(rows), np.int32) if c is None else c.padded(len(self._labels))[rows] for c in columns]
+        group = np.zeros(len(rows), np.int64)
+        for column, code in zip(columns, codes, strict=True):
+            group = np.unique(group * (1 if column is None else len(column.values)) + code, return_inverse=True)[1]
+        first = np.unique(group, return_index=True)[1].tolist()
+        each = list(zip(columns, codes, strict=True))
+        return [tuple(["" if c is None else c.values[code[at]] for c, code in each]) for at in first]
 
     def keys(self) -> Iterable[str]:
         """The label keys of all nodes."""

@@ -197,6 +197,13 @@ class Feasible:
                 mask &= free[name][rows] >= amount if name in free else False
         return mask
 
+    def ever(self, nodes: Nodes) -> Mask:
+        """Which of all rows could take the pod with all that is installed there, also what a plugin does not offer now."""
+        rows = slice(0, nodes.columns.rows)
+        columns = nodes.columns
+        free = {name: columns.installed[name] if "/" in name else amounts for name, amounts in columns.capacity.items()}
+        return self.selected(nodes, rows) & self.open(nodes, rows) & self.room(nodes, rows, free)
+
     def _by_author(self, nodes: Nodes, rows: Rows) -> Mask:
         """Which of `rows` match the nodeSelector and the required node affinity."""
         mask = np.ones(nodes.columns.alive[rows].shape, bool)

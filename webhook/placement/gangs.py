@@ -18,9 +18,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from webhook.kube.asked import JOBSET, AskedPod
-from webhook.kube.pod import Owner, Pod, annotations_of, labels_of
 from webhook.kube.pod_requests import Demand
-from webhook.kube.workload_kinds import workload_kind
+from webhook.kube.workload_kinds import SEVERAL, workload_kind
 from webhook.nodes.nodes import Nodes
 from webhook.nodes.table import Floats, Integers
 from webhook.placement.constraints import Mask
@@ -35,17 +34,19 @@ _SUBGROUP_SIZE = "leaderworkerset.sigs.k8s.io/subgroup-size"
 _MAX_PODS = 100_000
 _MAX_BEGUN = 16
 """Maximum number of parts that are looked at besides the pod's own: the Job controller makes the pods of five Jobs at a time."""
+PART_ALONE: Final = -1
+"""The size of a gang that is the pod's part and no more: the replicas of a RayService have nothing to do with each other."""
 _NOWHERE: Final[Mapping[int, int]] = {}
 
 
-def gang_size(pod: Pod, controller: Owner | None, settings: Gangs) -> int:
-    """How many pods the pod's gang has; 1 if the pod does not say; 0 if it is in no gang."""
-    kind = workload_kind(labels_of(pod), "" if controller is None else controller.kind)
-    if not (settings.enabled and kind in settings.kinds):
-        return 0
-    text = annotations_of(pod).get(_SIZE)
+def gang_size(pod: AskedPod, settings: Gangs) -> int:
+    """How many pods the pod's gang has; 1 if the pod does not say; 0 if it is in no gang; or PART_ALONE."""
+    kind = workload_kind(pod.labels, "" if pod.owner is None else pod.owner.kind)
+    if not settings.enabled or kind not in settings.kinds:
+        return PART_ALONE if settings.enabled and kind in SEVERAL and pod.identity.part else 0
+    text = pod.annotations.get(_SIZE)
     if text is None:
-        variables = (v for c in pod["spec"].get("containers") or () for v in c.get("env") or ())
+        variables = (v for c in pod.spec.get("containers") or () for v in c.get("env") or ())
         text = next((v.get("value") for v in variables if v.get("name") == _NODES_VARIABLE), None)
     size = number_of(text)
     return 1 if size is None else size

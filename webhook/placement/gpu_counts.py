@@ -72,7 +72,7 @@ def count(state: ClusterState, gpus: Gpus, health: Health, uses: Mapping[str, No
         total += each.offered
         taken += each.allocated
         withdrawn += each.installed - each.offered
-    whole = np.floor(np.where(columns.sharing > 1, 0, taken))
+    whole = np.floor(np.where(columns.one > 0, 0, taken))
     shut = for_any_pod(health).shut(state.nodes, slice(0, columns.size))
     by_model, empty = _by_model(state, gpus, amounts, shut, models)
     return GpuCounts(
@@ -176,7 +176,7 @@ def _idle(
         (state.nodes.row_of[name], use) for name, use in uses.items() if use.idle and name in state.nodes.row_of
     ]
     named = _by_labels(state, measured, pair, index)
-    named[:, (named[0] > amount) | (state.nodes.columns.sharing[row] > 1)] = 0
+    named[:, (named[0] > amount) | (state.nodes.columns.one[row] > 0)] = 0
     size, unused = state.nodes.columns.size, np.maximum(total - allocated, 0)
     rest, own = allocated - np.bincount(row, named[0], size), amount - named[0]
     found: Counter[tuple[str, ...]] = Counter()

@@ -15,15 +15,15 @@ from numpy.typing import NDArray
 from webhook.devices.types import TOLD, WHOLE
 from webhook.framework.cluster_view import MetricsStatus, Obstacle, Placement, Ranked
 from webhook.kube.asked import AskedPod
-from webhook.kube.gpus import Gpus
+from webhook.kube.gpus import DIVIDED, Gpus
 from webhook.kube.pod import REQUIRED
 from webhook.kube.pod_requests import Demand
 from webhook.nodes.demands import View
-from webhook.nodes.nodes import SHARED, Nodes
+from webhook.nodes.nodes import Nodes
 from webhook.placement.constraints import Constraints, Mask, compiled
 from webhook.placement.devices import LEFT_ALONE
-from webhook.placement.feasible import Feasible, Switches, counted, free_amounts
-from webhook.placement.gangs import Part, Together, gang_domains, part_of, room_for
+from webhook.placement.feasible import EVER, Feasible, Switches, counted, free_amounts
+from webhook.placement.gangs import PART_ALONE, Part, Together, gang_domains, part_of, room_for
 from webhook.placement.pack import whole_nodes
 from webhook.placement.peer_rules import Peers, Tier, peer_rule_tiers
 from webhook.placement.preferences import ResolvedPreferences
@@ -96,10 +96,9 @@ def _preference(of: Candidates) -> Iterable[Tier]:
 
 
 def _whole_gpus(of: Candidates) -> Iterable[Tier]:
-    if of.scores.spoiled is not None:
-        return (of.scores.spoiled,)
-    several = of.scores.gpu == SHARED and of.request.demand.amount(SHARED) > 1
-    return (of.nodes.columns.sharing[of.scores.rows] > 1,) if several else ()
+    several = of.scores.gpu in DIVIDED and of.request.demand.amount(of.scores.gpu) > 1
+    divided = (of.nodes.columns.one[of.scores.rows] > 0,) if several else ()
+    return divided if of.scores.spoiled is None else (*divided, of.scores.spoiled)
 
 
 def _peer_rules(of: Candidates) -> Iterable[Tier]:
@@ -113,7 +112,7 @@ def _gang(of: Candidates) -> Iterable[Tier]:
     one_per_host = of.request.peer_rules.one_per_host
     room = room_for(of.nodes, of.scores.rows, of.request.demand, of.peers, one_per_host=one_per_host)
     room[of.scores.score == NEVER] = 0
-    gang = Together(of.peers, of.pods)
+    gang = Together(_NO_PEERS, 1) if of.request.gang == PART_ALONE else Together(of.peers, of.pods)
     return gang_domains(of.nodes, of.scores.rows, room, gang, of.part, of.settings.gangs.keys)
 
 
@@ -275,6 +274,16 @@ class Ranker:
             known = version, () if search is None else tuple(search.obstacles())
             self._obstacles.put((key, demand), known, namespace)
         return known[1]
+
+    def labels(self, pod: AskedPod, demand: Demand, keys: tuple[str, ...]) -> frozenset[tuple[str, ...]]:
+        """The values of labels on nodes that could take the pod if they were up and empty: see `interface.Places`."""
+        spec_json, _ = shape_key(_required(pod.spec))
+        constraints, nodes = _constraints(spec_json), self._state.nodes
+        if constraints is None:
+            return frozenset()
+        served = self._state.device_demands.extended(demand)
+        able = Feasible(constraints, demand, EVER, claimed=served).ever(nodes)
+        return frozenset(nodes.labels.sets(keys, able.nonzero()[0]))
 
     # --- filter and score ---------------------------------------------------------------------------------------------
 

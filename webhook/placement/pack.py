@@ -219,23 +219,23 @@ class Whole:
 
     def __init__(self, columns: Columns, gpu: str) -> None:
         self.gpu = gpu
-        capacity = np.where(columns.sharing == 1, columns.capacity[gpu], 0)
+        capacity = np.where(columns.one == 0, columns.capacity[gpu], 0)
         self.size = max(1, int(capacity.max(initial=0)))
         """GPUs of the largest nodes: a row with so many free is a whole node."""
         self._kept = int((capacity >= self.size).sum()) // _KEPT
 
     def among(self, columns: Columns, rows: Rows) -> NDArray[np.bool_]:
         """Which of `rows` are whole nodes."""
-        mask: NDArray[np.bool_] = (columns.free[self.gpu][rows] >= self.size) & (columns.sharing[rows] == 1)
+        mask: NDArray[np.bool_] = (columns.free[self.gpu][rows] >= self.size) & (columns.one[rows] == 0)
         return mask
 
     def broken(self, columns: Columns, rows: Rows, demand: Demand) -> NDArray[np.bool_]:
         """Which of `rows` are whole nodes that the demand would not fill.
 
-        Nodes with shared GPUs count as well: no pod is sent to shared GPUs only to keep a node whole.
+        Nodes with shared or sliced GPUs count as well: no pod is sent there only to keep a node whole.
         """
         fuller: NDArray[np.bool_] = columns.free[self.gpu][rows] > demand.amount(self.gpu)
-        return (self.among(columns, rows) & fuller) | (columns.sharing[rows] > 1)
+        return (self.among(columns, rows) & fuller) | (columns.one[rows] > 0)
 
     def scarce(self, columns: Columns) -> bool:
         """Whether no more whole nodes are left than should stay whole. Nodes that nobody may use now count too."""

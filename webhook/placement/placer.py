@@ -8,9 +8,8 @@ from typing import Final
 from webhook.errors import QuantityError
 from webhook.framework.cluster_view import Cluster, Obstacle, Placement
 from webhook.kube.asked import AskedPod, PodKey
-from webhook.kube.gpus import MODEL_LABELS, GpuName, Gpus
+from webhook.kube.gpus import DIVIDED, MODEL_LABELS, PARTS, GpuName, Gpus, one_on
 from webhook.kube.pod_requests import Demand, is_bounded
-from webhook.nodes.nodes import SHARED
 from webhook.placement.devices import plans
 from webhook.placement.order import Ranker
 from webhook.placement.preferences import NO_PREFERENCES, resolved
@@ -67,11 +66,10 @@ class Placer:
         elif (volumes := volume_topology(request.volume_claims, self._state)).together and self._has_peers(request):
             placement = Placement((), request.strategy, reason=FOLLOWS)
         else:
-            read = request.read
+            ranker, follows = self._ranker(settings, gpus), request
             if volumes.together:  # others may have to follow: the emptiest node has most room for them
-                request = request._replace(strategy=EMPTIEST, key=request.key + EMPTIEST.encode())
-            ranker = self._ranker(settings, gpus)
-            for plan in plans(request, volumes, self._state, gpus, every_pod=settings.every_pod):
+                follows = request._replace(strategy=EMPTIEST, key=request.key + EMPTIEST.encode())
+            for plan in plans(follows, volumes, self._state, gpus, every_pod=settings.every_pod):
                 if isinstance(plan, Placement):
                     placement = plan
                     break
@@ -79,7 +77,7 @@ class Placer:
                 placement = self._as_seen_by(pod, rank)
                 if placement.nodes:
                     asked = plan.asked
-                    placement = placement._replace(read=read)
+                    placement = placement._replace(read=request.read)
                     break
         warning = self._only_shares(placement, asked)
         if warning or request.required:
@@ -108,13 +106,17 @@ class Placer:
         return bool(self._state.usage.peers.get(request.pod.identity.owner))
 
     def _only_shares(self, placement: Placement, demand: Demand) -> str | None:
-        """A warning if the pod asks for several GPUs, and only nodes with shared GPUs have room: these are last otherwise."""
-        asked, nodes = demand.amount(SHARED), self._state.nodes
-        row = nodes.row_of[placement.nodes[0].node] if placement.nodes and asked > 1 else None
-        if row is None or nodes.columns.sharing[row] <= 1:
+        """A warning if the pod asks for several GPUs, and only nodes where these are slices or shares have room."""
+        nodes, asked = self._state.nodes, next(((name, n) for name in DIVIDED if (n := demand.amount(name)) > 1), None)
+        if not placement.nodes or asked is None:
             return None
-        seen = f"only nodes whose GPUs are shared have room for {asked} {SHARED} now, such as {placement.nodes[0].node}"
-        return f"{seen}: two shares may be of one GPU. For whole GPUs select their model: {MODEL_LABELS[0]}"
+        best, (name, amount) = placement.nodes[0].node, asked
+        one = one_on(name, "whole", nodes.labels_of(best))
+        if one.kind == "whole":
+            return None
+        parts = PARTS[one.kind]
+        seen = f"only nodes where {name} is not a whole GPU have room for {amount} now, such as {best} ({one.said})"
+        return f"{seen}: {amount} {parts} are no {amount} GPUs. For whole GPUs select their model: {MODEL_LABELS[0]}"
 
     def has_room(self, node: str, demand: Demand, namespace: str) -> bool:
         """Whether so much is free on a node, as a pod of this namespace sees it."""
@@ -139,6 +141,13 @@ class Placer:
         """
         demand = _comparable_demand(pod, cluster)
         return () if demand is None else self._ranker(settings, pod.gpus).obstacles(pod, demand)
+
+    def labels(
+        self, pod: AskedPod, cluster: Cluster, settings: PlacementSettings, keys: tuple[str, ...]
+    ) -> frozenset[tuple[str, ...]]:
+        """The values of these labels on nodes that could take `pod` if they were up and empty: see `interface.Places`."""
+        demand = _comparable_demand(pod, cluster)
+        return frozenset() if demand is None else self._ranker(settings, pod.gpus).labels(pod, demand, keys)
 
     def _ranker(self, settings: PlacementSettings, gpus: Gpus) -> Ranker:
         """The ranker for these settings. Profiles with equal settings share it."""

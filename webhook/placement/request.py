@@ -38,7 +38,7 @@ class PlacementRequest(NamedTuple):
     spec_json: bytes
     """Node selector, node affinity and tolerations as JSON: see `spec_of`."""
     gang: int
-    """Number of pods of the gang; 1 if that is not known; 0 for a pod in no gang."""
+    """Number of pods of the gang; 1 if that is not known; 0 for a pod in no gang; or `gangs.PART_ALONE`."""
     key: bytes
     """All that scores depend on (`spec_json`, demand, strategy), as bytes of bounded length."""
     apart: tuple[Apart, ...] = ()
@@ -56,12 +56,12 @@ class PlacementRequest(NamedTuple):
 
     @property
     def read(self) -> str:
-        """A hash of all that is read of the pod but its demand, for the decision record."""
-        parts = (
-            *(self.strategy, self.spec_json, self.gang, self.peer_rules, self.volume_claims, self.claims, self.shared),
-            *(self.preferences, self.required, self.pod.identity.owner, self.pod.identity.part),
+        """A hash of all that is read of the pod but its demand, for the decision record. It is the same in all processes."""
+        parts = (  # as plain tuples, whose text costs less, where every pod has one
+            *(self.strategy, self.gang, *self.peer_rules, *self.volume_claims, self.claims, self.shared),
+            *(self.preferences, self.required, *self.pod.identity[1:]),
         )
-        return blake2b(repr(parts).encode(), digest_size=6).hexdigest()
+        return blake2b(self.spec_json + repr(parts).encode(), digest_size=6).hexdigest()
 
 
 def shape_key(spec: Spec) -> tuple[bytes, bytes]:
@@ -109,8 +109,8 @@ def placement_request(
     if not is_bounded(demand):
         return Placement((), strategy, reason="too many resources are asked for")
     spec_json, shape = shape_key(pod.spec)
-    gang = gang_size(pod.json, pod.owner, settings.gangs)
-    apart = kept_apart(apart=keeps_apart(strategy), gang=gang > 0)
+    gang = gang_size(pod, settings.gangs)
+    apart = kept_apart(apart=keeps_apart(strategy), gang=gang != 0)
     return PlacementRequest(
         pod=pod,
         strategy=strategy,

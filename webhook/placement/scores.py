@@ -53,7 +53,7 @@ class States:
         changed = columns.changes.since(self._read_to)
         self._read_to = columns.changes.position
         amounts: list[NDArray[Any]] = [*columns.free.values(), *columns.capacity.values(), columns.model]
-        amounts += [columns.devices, columns.sharing, columns.measured, columns.idle, columns.utilisation]
+        amounts += [columns.devices, columns.one, columns.sharing, columns.measured, columns.idle, columns.utilisation]
         ids = self._ids
         if (
             shape != self._shape

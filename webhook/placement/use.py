@@ -38,4 +38,4 @@ def use_tiers(
     """Tiers of `rows`: whether free GPUs are fit for use, then the utilisation of shared GPUs."""
     usable = usable_gpus(columns, rows, gpus, gpu)
     unfit = (usable < columns.free[gpu][rows]).astype(np.int8) + (usable < demand.amount(gpu))
-    return [unfit, np.where(columns.sharing[rows] > 1, columns.utilisation[rows], 0)]
+    return [unfit, np.where(columns.one[rows] > 0, columns.utilisation[rows], 0)]

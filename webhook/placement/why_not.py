@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 
 from webhook.devices.types import DeviceClaim
 from webhook.framework.cluster_view import Expression, Obstacle
-from webhook.kube.gpus import MODEL_LABELS, Gpus, vendor
+from webhook.kube.gpus import DIVIDED, GPU_KINDS, MODEL_LABELS, PARTS, Gpus, vendor
 from webhook.kube.pod_requests import Demand
 from webhook.kube.taints import passes
 from webhook.nodes.nodes import GENERAL, Nodes
@@ -124,15 +124,13 @@ class Search:
         return Obstacle("gpus", name, f"{amount} {bare(name)}", wanted, fix, lasting)
 
     def _shares(self, left: Mask) -> Iterator[Obstacle]:
-        """The pod requests several GPUs, but only nodes with shared GPUs have as many: two shares may be of one GPU."""
+        """The pod requests several GPUs, but only nodes where these are slices or shares have as many."""
         for name, amount in self._asked.items():
-            if (
-                amount > 1
-                and self._gpus.kind(name) == "whole"
-                and (self._nodes.columns.sharing[self._rows][left] > 1).all()
-            ):
-                wanted = f"1, or nodes with whole GPUs; those that have as many share theirs between pods: {self._named(left)}"
-                fix = "Ask for 1: a second share is no second GPU"
+            ones = self._nodes.columns.one[self._rows][left]
+            if amount > 1 and name in DIVIDED and self._gpus.kind(name) == "whole" and ones.all():
+                kinds = " or ".join([PARTS[GPU_KINDS[one]] for one in np.unique(ones).tolist()])
+                wanted = f"1, or nodes with whole GPUs; those that have as many have {kinds}: {self._named(left)}"
+                fix = "Ask for 1: a second slice or share is no second GPU"
                 yield Obstacle("shared", name, f"{amount} {bare(name)}", wanted, fix, False)
 
     def _short(self, left: Mask, with_gpus: Mask) -> Iterator[Obstacle]:
@@ -158,11 +156,12 @@ class Search:
 
     def _devices(self, name: str, *, installed: bool = False) -> NDArray[np.int64]:
         """The allocatable amount of a resource by node, or what the node may offer as it is: see `nodes.installed_on`. Shared
-        GPUs count once, not once per pod that may share them."""
+        and sliced GPUs count once."""
         columns, nothing = self._nodes.columns, np.zeros(self._nodes.columns.rows, np.int64)
         amounts = (columns.installed if installed else columns.capacity).get(name, nothing)[self._rows]
-        whole = self._gpus.kind(name) == "whole"
-        listed = amounts // (columns.sharing[self._rows].astype(np.int64) if whole else 1)
+        whole = name in DIVIDED and self._gpus.kind(name) == "whole"
+        per_gpu = (columns.sharing * columns.slices)[self._rows].astype(np.int64)
+        listed = amounts // (per_gpu if whole else 1)
         return np.where(amounts > 0, listed, self._served.get(name, nothing))
 
     def _by_class(self, claim: DeviceClaim) -> NDArray[np.int64]:

@@ -13,11 +13,10 @@ from webhook.framework.interface import Settings
 from webhook.kube.pod import Pod
 from webhook.kube.review import Request
 from webhook.text import matches_any
+from webhook.vendors.catalogue import every
+from webhook.vendors.model import Namespace
 
-OPERATORS = (
-    *("gpu-operator", "nvidia-gpu-operator", "kube-amd-gpu"),
-    *("inteldeviceplugins-system", "node-feature-discovery"),
-)
+OPERATORS = (*[namespace.name for namespace in every(Namespace)], "node-feature-discovery")
 """The namespaces of the vendors' operators."""
 
 

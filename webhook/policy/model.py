@@ -34,6 +34,7 @@ from webhook.rules.capabilities import Capabilities
 from webhook.rules.claim_tolerations import ClaimTolerations
 from webhook.rules.cpu_per_gpu import CpuPerGpu
 from webhook.rules.cpu_pod_on_gpu_node import CpuPodOnGpuNode
+from webhook.rules.cuda_driver import CudaDriver
 from webhook.rules.cuda_visible_devices import CudaVisibleDevices
 from webhook.rules.device_annotations import DeviceAnnotations
 from webhook.rules.device_env import DeviceEnv
@@ -51,11 +52,13 @@ from webhook.rules.gpu_zero import GpuZero
 from webhook.rules.host_devices import HostDevices
 from webhook.rules.host_namespaces import HostNamespaces
 from webhook.rules.node_name import NodeName
+from webhook.rules.node_wide_resources import NodeWideResources
 from webhook.rules.pdb_missing import PdbMissing
 from webhook.rules.priority_class import PriorityClassAllowed
 from webhook.rules.privileged import Privileged
 from webhook.rules.restart_policy import RestartPolicy
 from webhook.rules.runtime_class import RuntimeClass
+from webhook.rules.shared_memory import SharedMemory
 from webhook.rules.spread_missing import SpreadMissing
 from webhook.rules.volume_access import VolumeAccess
 
@@ -98,12 +101,14 @@ class Rules(Settings):
     gpu_sharing: GpuSharing = GpuSharing()
     gpu_fraction: GpuFraction = GpuFraction()
     gpu_fits: GpuFits = GpuFits()
+    cuda_driver: CudaDriver = CudaDriver()
     gpu_limit: GpuLimit = GpuLimit()
     priority_class: PriorityClassAllowed = PriorityClassAllowed()
     device_env: DeviceEnv = DeviceEnv()
     """--- Pods that take more than they ask for"""
     device_env_from: DeviceEnvFrom = DeviceEnvFrom()
     device_mounts: DeviceMounts = DeviceMounts()
+    node_wide_resources: NodeWideResources = NodeWideResources()
     device_annotations: DeviceAnnotations = DeviceAnnotations()
     host_devices: HostDevices = HostDevices()
     host_namespaces: HostNamespaces = HostNamespaces()
@@ -114,6 +119,7 @@ class Rules(Settings):
     cpu_per_gpu: CpuPerGpu = CpuPerGpu()
     """--- Pods that run badly"""
     gpu_parallelism: GpuParallelism = GpuParallelism()
+    shared_memory: SharedMemory = SharedMemory()
     cpu_pod_on_gpu_node: CpuPodOnGpuNode = CpuPodOnGpuNode()
     cuda_visible_devices: CudaVisibleDevices = CudaVisibleDevices()
     claim_tolerations: ClaimTolerations = ClaimTolerations()

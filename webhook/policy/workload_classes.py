@@ -13,6 +13,7 @@ from webhook.kube.gpus import GpuKind
 from webhook.kube.pod import Owner, Pod, labels_of
 from webhook.kube.workload_kinds import kinds_of_class, workload_kind
 from webhook.text import one_edit_apart, quoted
+from webhook.vendors.catalogue import resources
 
 _EVERYWHERE = ("*",)
 _CRITICAL = f"{CLASS_LABELS}inference-critical"
@@ -65,14 +66,8 @@ class ClassRule(Settings):
     server itself demands that label for gpu-inference-critical, whatever stands here (70-guards.yaml)."""
 
 
-GPUS = (
-    GpuResource(name="nvidia.com/gpu"),
-    GpuResource(name="nvidia.com/gpu.shared", kind="share"),
-    GpuResource(name="nvidia.com/mig-*", kind="slice"),
-    GpuResource(name="amd.com/gpu"),
-    GpuResource(name="gpu.intel.com/i915"),
-    GpuResource(name="gpu.intel.com/xe"),
-    GpuResource(name="habana.ai/gaudi"),
+GPUS = tuple(
+    [GpuResource(name=each.name, kind=each.one) for each in resources("whole", "slice", "share") if each.counted]
 )
 CLASSES = (
     ClassRule(name="inference-critical", labels={"workload-type": ("inference-critical",)}, namespaces=(_CRITICAL,)),

@@ -17,13 +17,14 @@ from webhook.framework.interface import Action, Check, Context, Finding, Gpus, R
 from webhook.kube import cel
 from webhook.kube.asked import AskedPod
 from webhook.text import matches_any, quoted
+from webhook.vendors.catalogue import taints as gpu_taints
 
 
 class CpuPodOnGpuNode(Rule):
     of_whole_pods: ClassVar[bool] = True
 
     action: Action = "warn"
-    taints: tuple[str, ...] = ("nvidia.com/gpu", "amd.com/gpu", "gpu.intel.com/*", "habana.ai/gaudi")
+    taints: tuple[str, ...] = tuple([each.key for each in gpu_taints("gpu") if each.value is None])
     """Keys of the taints of GPU nodes (name patterns)."""
 
     def check(self, pod: AskedPod, context: Context) -> Iterable[Finding]:

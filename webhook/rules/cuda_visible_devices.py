@@ -18,6 +18,7 @@ from webhook.kube import cel
 from webhook.kube.asked import AskedPod
 from webhook.kube.pod import asks_for_gpu
 from webhook.text import plural, quoted
+from webhook.vendors.catalogue import variables
 
 _MAX_LENGTH = 256
 _NOTHING = ("", "-1", "none", "void", "NoDevFiles")
@@ -27,7 +28,7 @@ class CudaVisibleDevices(Rule):
     not_exported: ClassVar[str] = "compares a list with the number of GPUs"
 
     action: Action = "warn"
-    names: tuple[str, ...] = ("CUDA_VISIBLE_DEVICES", "HIP_VISIBLE_DEVICES", "ROCR_VISIBLE_DEVICES")
+    names: tuple[str, ...] = variables("own")
     """Variables by which a GPU library selects among the GPUs of a container."""
 
     def check(self, pod: AskedPod, context: Context) -> Iterable[Finding]:

@@ -7,15 +7,17 @@ within these domains only annotations that are known to give no device are allow
 Fields read:   metadata.annotations; the keys are compared in lower case
 Allowed:       keys of all other domains; those of `harmless`
 Refused:       any key whose domain is one of `domains` or a subdomain of one; the keys of `keys`; those of `besideGpu` in a
-               pod that asks for no GPU; those of `fromSchedulers` in a new pod, which no scheduler has seen. Later,
-               manifests/71-running-pods.yaml lets only schedulers write them
+               pod that asks for no GPU; in a new pod, which no scheduler has seen, those of `fromSchedulers`, and those of
+               `ofContainers` but for what asks for a part of a GPU. Later, manifests/71-running-pods.yaml lets only schedulers
+               write them
 Warned about:  those of `besideGpu` in a pod that asks for a GPU: they may name more devices than it asks for
 DRA:           the same: claims use CDI without annotations.
 
 Source: NVIDIA/nvidia-container-toolkit (annotation-prefixes, NRI plugin), containerd/nri plugins/*, CRI-O
 pkg/annotations/v2, crun (run.oci.*), runc (org.systemd.property.*), Kata (io.katacontainers.*, before 1.9 another), gVisor
 (dev.gvisor.flag.*, .internal.*, .spec.rootfs.*), hcsshim (io.microsoft.*), container-engine-accelerators nri_device_injector
-(devices.gke.io), koordinator pkg/koordlet/runtimehooks/hooks/gpu (NVIDIA_VISIBLE_DEVICES by an annotation).
+(devices.gke.io); for NVIDIA_VISIBLE_DEVICES by an annotation, koordinator pkg/koordlet/runtimehooks/hooks/gpu and, by container,
+kai-gpu-fractioning fractiond.
 """
 
 from collections.abc import Iterable
@@ -26,11 +28,17 @@ from webhook.framework.interface import Check, Context, Finding, Gpus, Rule
 from webhook.kube import cel
 from webhook.kube.asked import AskedPod
 from webhook.text import Patterns, bare, matches_any, quoted
+from webhook.vendors.catalogue import annotations, every
+from webhook.vendors.model import ContainerPart
 
 _FIX = "Remove it, and ask for GPUs in the limits of a container; harmless ones can be listed in deviceAnnotations.harmless"
-_NEEDED = "Remove it, unless the pod needs it: for GPUDirect on GKE, or to use its GPUs in gVisor"
+_NEEDED = "Remove it, unless the pod needs it: for fast networking of its GPUs, or to use them in a sandbox"
+_WANTED = "no annotation that asks the container runtime for devices"
+_LOWER_KEY = "k.lowerAscii()"
 _MAX_KEY = 512
 """Characters of a key that are looked at. In a stored pod it has 317 at most; in a template of a custom resource any number."""
+_AUTHORS = tuple(dict.fromkeys([f".{word}" for part in every(ContainerPart) for word in (*part.asks, *part.harmless)]))
+"""How annotations of `ofContainers` end that the author of a pod may write."""
 
 
 class DeviceAnnotations(Rule):
@@ -43,6 +51,7 @@ class DeviceAnnotations(Rule):
         *("org.systemd.property.*", "org.criu.*", "io.containers.*", "dev.gvisor.flag.*", "dev.gvisor.internal.*"),
         "dev.gvisor.spec.rootfs.*",  # a file of the node as the root file system
         *("io.microsoft.*", "com.github.containers.virtcontainers.*"),
+        *annotations("devices"),
     )
     """Other annotations that container runtimes read (name patterns)."""
     harmless: tuple[str, ...] = (
@@ -53,21 +62,26 @@ class DeviceAnnotations(Rule):
         *("irq-load-balancing.crio.io*", "shm-size.crio.io*", "umask.crio.io*", "userns-mode.crio.io*"),
         *("io.kubernetes.cri-o.shmsize", "io.kubernetes.cri-o.umask", "io.kubernetes.cri-o.userns-mode"),
         *("io.kubernetes.cri.rdt-class", "io.kubernetes.cri.blockio-class", "run.oci.keep_original_groups"),
+        *annotations("nothing"),
     )
     """Annotations of these domains and keys that give no device (name patterns)."""
-    beside_gpu: tuple[str, ...] = ("devices.gke.io*", "dev.gvisor.internal.nvproxy")
-    """Annotations for GKE's fast networking and for GPUs in gVisor (name patterns): refused in a pod without a GPU, warned about
+    beside_gpu: tuple[str, ...] = annotations("besideGpu")
+    """Annotations for fast networking and for GPUs in a sandbox (name patterns): refused in a pod without a GPU, warned about
     in a pod with one."""
 
-    from_schedulers: tuple[str, ...] = ("scheduling.koordinator.sh/device-allocated",)
+    from_schedulers: tuple[str, ...] = annotations("devices", by_scheduler=True)
     """Annotations by which a scheduler tells the container runtime which devices a pod gets (name patterns): refused in a new
     pod."""
+    of_containers: tuple[str, ...] = tuple([part.prefix for part in every(ContainerPart)])
+    """How such annotations of single containers begin (`annotationPrefix` of a GpuFractioningConfig): the name of the container
+    and a word follow. What the author of a pod may write is allowed: gpu-memory.request, gpu-memory.limit, gpu-compute.mode,
+    gpu-compute.request."""
 
     def check(self, pod: AskedPod, context: Context) -> Iterable[Finding]:
         new = context.operation == "CREATE"
         for key, value in pod.annotations.items():
             lower_key = key[:_MAX_KEY].encode().lower().decode()  # of ASCII alone, as in CEL
-            named = self._named.match(lower_key) or (new and matches_any(self.from_schedulers, lower_key))
+            named = self._named.match(lower_key) or (new and self._is_from_scheduler(lower_key))
             domain = f".{lower_key.partition('/')[0]}."  # a `.` after it is CRI-O's older form
             if not (named or any([each in domain for each in self._domains])):
                 continue
@@ -83,6 +97,14 @@ class DeviceAnnotations(Rule):
                 only_warn=needed,
             )
 
+    def _is_from_scheduler(self, lower_key: str) -> bool:
+        of_container = lower_key.startswith(self._of_containers) and not lower_key.endswith(_AUTHORS)
+        return of_container or matches_any(self.from_schedulers, lower_key)
+
+    @cached_property
+    def _of_containers(self) -> tuple[str, ...]:
+        return tuple([prefix.lower() for prefix in self.of_containers])
+
     @cached_property
     def _named(self) -> Patterns:
         return Patterns((*self.keys, *self.beside_gpu))
@@ -92,19 +114,26 @@ class DeviceAnnotations(Rule):
         return tuple([f".{domain}." for domain in self.domains])
 
     def exported(self, gpus: Gpus) -> Iterable[Check]:
-        lower_key, head = "k.lowerAscii()", '("." + k.lowerAscii().split("/")[0] + ".")'
-        asks = cel.any_of(
-            [
-                cel.matches(lower_key, self.keys),
-                cel.one_of([f".{domain}." for domain in self.domains], lambda domain: f"{head}.contains({domain})"),
-            ]
-        )
-        beside = cel.matches(lower_key, self.beside_gpu)
-        alone = f"{asks} && !{cel.matches(lower_key, self.harmless)} && !{beside}"
-        wanted = "no annotation that asks the container runtime for devices"
-        yield Check("annotation", alone, wanted)
-        if self.from_schedulers:
-            new = f'request.operation == "CREATE" && {cel.matches(lower_key, self.from_schedulers)}'
-            yield Check("annotation", new, wanted)
-        yield Check("annotation", f"{beside} && !variables.asksForGpu", wanted)
-        yield Check("annotation", f"{beside} && variables.asksForGpu", wanted, only_warn=True)
+        yield Check("annotation", self.asking, _WANTED)
+        if self.from_schedulers or self.of_containers:
+            yield Check(
+                "annotation", f'request.operation == "CREATE" && {self.written_by_scheduler}', _WANTED, only_new=True
+            )
+        beside = cel.matches(_LOWER_KEY, self.beside_gpu)
+        yield Check("annotation", f"{beside} && !variables.asksForGpu", _WANTED)
+        yield Check("annotation", f"{beside} && variables.asksForGpu", _WANTED, only_warn=True)
+
+    @property
+    def asking(self) -> str:
+        """Whether the annotation `k` asks for devices, in CEL, but for those of `besideGpu`."""
+        head = f'("." + {_LOWER_KEY}.split("/")[0] + ".")'
+        domains = cel.one_of([f".{domain}." for domain in self.domains], lambda domain: f"{head}.contains({domain})")
+        asks = cel.any_of([cel.matches(_LOWER_KEY, self.keys), domains])
+        return f"{asks} && !{cel.matches(_LOWER_KEY, (*self.harmless, *self.beside_gpu))}"
+
+    @property
+    def written_by_scheduler(self) -> str:
+        """`_is_from_scheduler` in CEL."""
+        begins = cel.one_of(self._of_containers, lambda prefix: f"{_LOWER_KEY}.startsWith({prefix})")
+        ends = cel.one_of(_AUTHORS, lambda end: f"{_LOWER_KEY}.endsWith({end})")
+        return cel.any_of([cel.all_of([begins, f"!{ends}"]), cel.matches(_LOWER_KEY, self.from_schedulers)])

@@ -20,12 +20,13 @@ from collections.abc import Iterable, Mapping
 from functools import cached_property
 from typing import Any, ClassVar
 
-from webhook.framework import device_variables
 from webhook.framework.device_variables import (
+    DEVICES,
     HIDDEN,
     NO_DEVICE,
     NVIDIA,
     PART,
+    PROGRAMS,
     hides_devices,
     is_part_of_gpu,
     takes_no_device,
@@ -36,9 +37,10 @@ from webhook.kube import cel
 from webhook.kube.asked import AskedPod
 from webhook.kube.other_gpus import part_container
 from webhook.text import Patterns, bare, matches_any, quoted
+from webhook.vendors.catalogue import variables
 
 _SUFFIX = "_VISIBLE_DEVICES"
-_LEGACY = "CUDA_VERSION"
+(_LEGACY,) = variables("legacy")
 _PAST = "no such variable: it hands out devices past the GPU limit"
 _NODE = "no such variable: it hands out devices of the node that no limit counts"
 _ALL = "no such variable: alone it stands for all GPUs of the node"
@@ -49,12 +51,12 @@ _PLUGIN = "Remove it: a container gets the GPUs that its limits ask for"
 class DeviceEnv(Rule):
     everywhere: ClassVar[bool] = True
 
-    names: tuple[str, ...] = device_variables.DEVICES
+    names: tuple[str, ...] = DEVICES
     """Variables that hand out devices (name patterns, case-sensitive). Every other name that ends in _VISIBLE_DEVICES counts too,
     since every vendor has its own variable. LD_PRELOAD is not in the list: it has legitimate uses."""
-    programs: tuple[str, ...] = device_variables.PROGRAMS
+    programs: tuple[str, ...] = PROGRAMS
     """Variables that end in _VISIBLE_DEVICES but hand out nothing: only programs in the container read them (name patterns)."""
-    beside_gpu: tuple[str, ...] = ("NVIDIA_GDS", "NVIDIA_MOFED", "NVIDIA_GDRCOPY")
+    beside_gpu: tuple[str, ...] = variables("besideGpu")
     """Variables that hand out devices for use with GPUs: refused in a container without a GPU, warned about in one with a GPU."""
 
     def check(self, pod: AskedPod, context: Context) -> Iterable[Finding]:

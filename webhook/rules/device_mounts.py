@@ -1,4 +1,4 @@
-"""No container mounts anything where NVIDIA's container runtime looks for device names.
+"""No container mounts anything where a container runtime looks for device names.
 
 NVIDIA's runtime can take its list of devices from mounts instead of the environment: anything mounted at
 `/var/run/nvidia-container-devices/all` gives every GPU of the node.
@@ -19,8 +19,10 @@ from webhook.kube import cel
 from webhook.kube.asked import AskedPod
 from webhook.kube.pod import clean_path
 from webhook.text import quoted
+from webhook.vendors.catalogue import every
+from webhook.vendors.model import DeviceMount
 
-_NAME = "nvidia-container-devices"
+_NAMES = tuple([mount.name for mount in every(DeviceMount)])
 
 
 class DeviceMounts(Rule):
@@ -30,17 +32,19 @@ class DeviceMounts(Rule):
         for container in pod.containers:
             for index, mount in enumerate(container.spec.get("volumeMounts") or ()):
                 path = mount.get("mountPath") or ""
-                if _NAME in path and (".." in path.split("/") or clean_path(path).startswith(f"/run/{_NAME}")):
-                    yield Finding(
-                        path=f"{container.field}.volumeMounts[{index}].mountPath",
-                        seen=f"{quoted(path)} in container {quoted(container.name)}",
-                        wanted=f"no mount below /var/run/{_NAME}: its name hands out devices past the GPU limit",
-                        fix="Remove the mount: the device plugin makes it for the GPUs that the limits ask for",
-                    )
+                for name in [name for name in _NAMES if name in path]:
+                    if ".." in path.split("/") or clean_path(path).startswith(f"/run/{name}"):
+                        yield Finding(
+                            path=f"{container.field}.volumeMounts[{index}].mountPath",
+                            seen=f"{quoted(path)} in container {quoted(container.name)}",
+                            wanted=f"no mount below /var/run/{name}: its name hands out devices past the GPU limit",
+                            fix="Remove the mount: the device plugin makes it for the GPUs that the limits ask for",
+                        )
 
     def exported(self, gpus: Gpus) -> Iterable[Check]:
         parts = 'm.mountPath.split("/").filter(p, p != "" && p != ".")'
-        begins = [f'{parts}.join("/").startsWith("{folder}/{_NAME}")' for folder in ("var/run", "run")]
-        below = cel.any_of([f'".." in {parts}', *begins])
-        bad = f'{cel.field("c", "volumeMounts")}.exists(m, m.mountPath.contains("{_NAME}") && {below})'
-        yield Check("container", bad, "no mount below /var/run/nvidia-container-devices")
+        for name in _NAMES:
+            begins = [f'{parts}.join("/").startsWith("{folder}/{name}")' for folder in ("var/run", "run")]
+            below = cel.any_of([f'".." in {parts}', *begins])
+            bad = f'{cel.field("c", "volumeMounts")}.exists(m, m.mountPath.contains("{name}") && {below})'
+            yield Check("container", bad, f"no mount below /var/run/{name}")

@@ -1,32 +1,49 @@
 """Annotations that ask for a part of a GPU are valid, and the pod's scheduler reads them.
 
-The schedulers of Run:ai and KAI hand out parts of a GPU by annotation instead of resources. A pod that has a GPU limit too
-takes whole GPUs. With another scheduler a pod with these annotations alone gets no GPU.
+The schedulers of Run:ai and KAI hand out parts of a GPU by annotation instead of resources: a fraction or megabytes for the pod,
+or memory for one of its containers by name. A pod that has a GPU limit too takes whole GPUs. With another scheduler a pod with
+these annotations alone gets no GPU.
 
-Fields read:   metadata.annotations[gpu-fraction], [gpu-memory], [gpu-fraction-num-devices]; GPU resources of all
-               containers; spec.schedulerName
-Allowed:       a fraction above 0 and below 1, or megabytes of GPU memory; no GPU resources beside it
-Refused:       for a scheduler of `schedulers`: a fraction and megabytes together; numbers out of range; GPU resources beside them
-Warned about:  such an annotation, whatever it says, for any other scheduler
+Fields read:   metadata.annotations[gpu-fraction], [gpu-memory], [gpu-fraction-num-devices], [gpu-fraction-container-name], and
+               [nvidia.com/container.NAME.…] with gpu-memory.request, gpu-memory.limit, gpu-compute.mode or gpu-compute.request
+               at the end; names and GPU resources of all containers; spec.schedulerName; labels of nodes with GPUs
+Allowed:       a fraction above 0 and below 1, megabytes, or a quantity of memory for one container, whose limit is not below its
+               request; no GPU resources beside it
+Refused:       for a scheduler of `schedulers`: a fraction and megabytes together; numbers out of range; GPU resources beside
+               them; annotations for two containers, or for one that the pod does not have; a request above its limit
+Warned about:  such an annotation, whatever it says, for any other scheduler; more memory than any GPU has now
 Not for DRA:   claims have no fractions.
 
-Source: kai-scheduler/KAI-Scheduler pkg/admission (ValidateGpuRequests).
+Source: kai-scheduler/KAI-Scheduler pkg/common/resources (ValidateGPUFractionRequest, ExtractNvFractionsData).
 """
 
-from collections.abc import Iterable
+import re
+from collections.abc import Iterable, Mapping
 from typing import ClassVar
 
+from webhook.errors import QuantityError
 from webhook.framework.interface import Context, Finding, Rule
 from webhook.kube.asked import AskedPod
-from webhook.kube.other_gpus import KAI
-from webhook.text import quoted
+from webhook.kube.other_gpus import FRACTION_CONTAINER, KAI, PartKey, part_keys
+from webhook.kube.quantity import whole
+from webhook.text import amount_words, bare, listed, number_of, plural, quoted
+from webhook.vendors.catalogue import labels
 
 _FRACTION, _MEMORY, _DEVICES = "gpu-fraction", "gpu-memory", "gpu-fraction-num-devices"
-_NUMBERS = {
+_REQUEST, _LIMIT, _MODE, _COMPUTE = "gpu-memory.request", "gpu-memory.limit", "gpu-compute.mode", "gpu-compute.request"
+_QUANTITY = ("a quantity of GPU memory of at least 1Mi", "8Gi")
+_WANTED = {
     _FRACTION: ("a number above 0 and below 1", "0.5"),
     _MEMORY: ("megabytes of GPU memory, as a whole number above 0", "4096"),
     _DEVICES: ("a whole number above 0", "2"),
+    _REQUEST: _QUANTITY,
+    _LIMIT: _QUANTITY,
+    _MODE: ("time-slicing or sm-sharing", "time-slicing"),
+    _COMPUTE: ("a number above 0 and not above 1", "0.5"),
 }
+"""By the annotation of a pod, or by what one about a container ends with: what is wanted, and an example."""
+_MAX_LENGTH = 64
+_MIB = 1 << 20
 
 
 class GpuFraction(Rule):
@@ -37,41 +54,107 @@ class GpuFraction(Rule):
     """The schedulers that read these annotations. With another scheduler there is a warning."""
 
     def check(self, pod: AskedPod, context: Context) -> Iterable[Finding]:
-        fractions = {key: value for key, value in pod.annotations.items() if key in _NUMBERS}
-        path = {key: f"metadata.annotations[{key}]" for key in fractions}
-        asked = [key for key in (_FRACTION, _MEMORY) if key in fractions]
+        notes, of_containers = pod.annotations, part_keys(pod.annotations)
+        own = [key for key in (_FRACTION, _MEMORY, _DEVICES) if key in notes]
+        asking = [key for key in own if key != _DEVICES]
+        asking += [key for key, said in of_containers.items() if said.word in said.part.asks]
         scheduler = pod.spec.get("schedulerName") or "default-scheduler"
         if scheduler not in self.schedulers:
-            for key in asked[:1]:
+            for key in asking[:1]:
                 wanted = f"a scheduler that reads it: {', '.join(self.schedulers)}"
                 fix = "Set spec.schedulerName, or ask for a GPU in resources: this pod gets none"
                 if pod.gpu_names:
                     fix = "Remove it, or set spec.schedulerName: with this scheduler the pod gets whole GPUs"
-                yield Finding(
-                    path[key], f"{quoted(fractions[key])} for scheduler {quoted(scheduler)}", wanted, fix, True
-                )
+                yield Finding(_path(key), f"{quoted(notes[key])} for scheduler {quoted(scheduler)}", wanted, fix, True)
             return
-        if fractions and not asked:
+        if own and not asking:
             fix = f"Add {_FRACTION} or {_MEMORY}, or remove it"
-            yield Finding(path[_DEVICES], quoted(fractions[_DEVICES]), f"{_FRACTION} or {_MEMORY} beside it", fix)
-        if not asked:
+            yield Finding(_path(_DEVICES), quoted(notes[_DEVICES]), f"{_FRACTION} or {_MEMORY} beside it", fix)
+        for key, word in [*zip(own, own, strict=True), *[(key, said.word) for key, said in of_containers.items()]]:
+            if not _is_right(word, notes[key]):
+                wanted, example = _WANTED[word]
+                yield Finding(_path(key), quoted(notes[key]), wanted, f'Write it as in "{example}"')
+        if not asking:
             return
-        for key, (wanted, example) in _NUMBERS.items():
-            if key in fractions and not _is_right(key, fractions[key]):
-                yield Finding(path[key], quoted(fractions[key]), wanted, f'Write a number such as "{example}"')
-        first, seen = asked[0], quoted(fractions[asked[0]])
-        if len(asked) == 2:
-            fix = f"Keep {_FRACTION} or {_MEMORY}, not both"
-            yield Finding(path[first], f"{seen} beside {_MEMORY}", "one of the two", fix)
+        yield from _together(notes)
+        yield from _for_one_container(pod, of_containers)
+        yield from _too_large(notes, of_containers, context)
+        first = asking[0]
         for container in pod.containers:
             for name in container.gpu_counts(context.gpus):
-                field = context.field_of(container, name)
+                field, seen = context.field_of(container, name), f"{bare(first)}={quoted(notes[first])}"
                 fix = "Remove the GPU resource to get a part of a GPU, or the annotation to get whole ones"
-                yield Finding(field, f"a GPU resource beside the annotation {first}={seen}", "one of the two", fix)
+                yield Finding(field, f"a GPU resource beside the annotation {seen}", "one of the two", fix)
 
 
-def _is_right(key: str, text: str) -> bool:
-    whole, _, part = text.partition(".")
-    if key == _FRACTION:
-        return whole.strip("0") == "" and part.isascii() and part.isdigit() and part.strip("0") != ""
+def _path(key: str) -> str:
+    return f"metadata.annotations[{bare(key)}]"
+
+
+def _together(notes: Mapping[str, str]) -> Iterable[Finding]:
+    if _FRACTION in notes and _MEMORY in notes:
+        fix = f"Keep {_FRACTION} or {_MEMORY}, not both"
+        yield Finding(_path(_FRACTION), f"{quoted(notes[_FRACTION])} beside {_MEMORY}", "one of the two", fix)
+
+
+def _for_one_container(pod: AskedPod, said: Mapping[str, PartKey]) -> Iterable[Finding]:
+    """What is wrong with annotations about parts of single containers."""
+    if not said:
+        return
+    keys: dict[str, str] = {}
+    for key, each in said.items():
+        keys.setdefault(each.container, key)
+    known = [container.name for container in pod.containers if container.list_name != "ephemeralContainers"]
+    for name in [name for name in keys if name not in known][:1]:
+        wanted = f"the name of a container of the pod: {listed(known, show=bare)}"
+        yield Finding(_path(keys[name]), f"a part of a GPU for container {quoted(name)}", wanted, "Correct the name")
+    if len(keys) > 1:
+        seen = f"parts of GPUs for {plural(len(keys), 'container')}: {listed(keys, show=bare)}"
+        fix = "Leave one, and put the others into pods of their own"
+        yield Finding(_path(next(iter(said))), seen, "one container of a pod with a part of a GPU", fix)
+    named = pod.annotations.get(FRACTION_CONTAINER)
+    if named is not None and named not in keys:
+        wanted = f"the same container as in {bare(next(iter(said)))}"
+        yield Finding(_path(FRACTION_CONTAINER), quoted(named), wanted, "Remove it")
+    for key, each in said.items():
+        request = f"{each.part.prefix}{each.container}.{_REQUEST}"
+        if each.word == _LIMIT and request in said:
+            least, most = _mib(pod.annotations[request]), _mib(pod.annotations[key])
+            if least and most and least > most:
+                wanted = f"a limit of at least the request, {quoted(pod.annotations[request])}"
+                yield Finding(_path(key), quoted(pod.annotations[key]), wanted, "Raise it, or lower the request")
+
+
+def _too_large(notes: Mapping[str, str], said: Mapping[str, PartKey], context: Context) -> Iterable[Finding]:
+    """More memory than any GPU of the cluster has. KAI schedules by the request."""
+    values = [value for key in labels("memory") for value in context.cluster.label_values(key, context.gpus)]
+    largest = max([number_of(value) or 0 for value in values], default=0)
+    asked = {key: _mib(notes[key]) for key, each in said.items() if each.word in each.part.asks}
+    if requests := {key: amount for key, amount in asked.items() if said[key].word == _REQUEST}:
+        asked = requests
+    if not asked and _MEMORY in notes:
+        asked = {_MEMORY: number_of(notes[_MEMORY])}
+    for key, amount in asked.items():
+        if largest and amount and amount > largest:
+            wanted = f"at most {amount_words('memory', largest * _MIB)}, which is what the largest GPU has"
+            fix = "Ask for less, or wait if a node with larger GPUs is added"
+            yield Finding(_path(key), quoted(notes[key]), wanted, fix, True)
+
+
+def _mib(text: str) -> int | None:
+    """A quantity in MiB, rounded down; None if it is none."""
+    try:
+        return whole(text) // _MIB if len(text) <= _MAX_LENGTH else None
+    except QuantityError:
+        return None
+
+
+def _is_right(word: str, text: str) -> bool:
+    if word in (_REQUEST, _LIMIT):
+        return (_mib(text) or 0) > 0
+    if word == _MODE:
+        return text in ("time-slicing", "sm-sharing")
+    if word in (_FRACTION, _COMPUTE):
+        number = float(text) if re.fullmatch(r"[0-9]{0,9}(\.[0-9]{1,32})?", text) and text else 0.0
+        return 0 < number < 1 or (word == _COMPUTE and number == 1)
     return text.isascii() and text.isdigit() and text.strip("0") != ""

@@ -17,6 +17,8 @@ from typing import ClassVar
 from webhook.framework.interface import Action, Context, Finding, Gpus, Rule
 from webhook.kube.asked import AskedPod
 from webhook.text import bare, matches_any, quoted
+from webhook.vendors.catalogue import every
+from webhook.vendors.model import Resource
 
 _MAX_LENGTH = 64
 _ALIKE = 0.83
@@ -28,10 +30,7 @@ class GpuNames(Rule):
     not_exported: ClassVar[str] = "compares names by similarity"
 
     action: Action = "warn"
-    others: tuple[str, ...] = (
-        *("nvidia.com/gpumem*", "nvidia.com/gpucores", "nvidia.com/pgpu", "nvidia.com/vgpu", "volcano.sh/*"),
-        *("aliyun.com/*", "k8s.amazonaws.com/vgpu", "nvidia.com/gpu-*", "gpu.intel.com/tiles", "gpu.intel.com/dxg"),
-    )
+    others: tuple[str, ...] = tuple([each.name for each in every(Resource) if not each.counted])
     """Correct names that are similar to one of `gpus` (name patterns)."""
 
     def check(self, pod: AskedPod, context: Context) -> Iterable[Finding]:

@@ -1,17 +1,18 @@
-"""No container asks for more than one share of a shared GPU.
+"""No container asks for more than one share of a shared GPU, or for more than one slice.
 
 Two shares of time-sliced GPUs are not twice a GPU: both may be of the same one. With MPS the device plugin on the node refuses
-a second share: the pod fails, is created again, and fails again.
+a second share: the pod fails, is created again, and fails again. A CUDA program uses one slice (MIG), whatever it has.
 
 Fields read:   spec.containers[*].resources, spec.initContainers[*].resources, spec.nodeSelector
-Allowed:       one share in a container
-Refused:       more than one, if the pod selects nodes with MPS
-Warned about:  more than one share that is time-sliced or of unknown kind. If only nodes that share their GPUs offer the number
-               that is asked for under a plain name such as nvidia.com/gpu, the rule gpuFits reports it
+Allowed:       one share or slice in a container; several partitions of an AMD GPU, or several cores of a chip
+Refused:       more than one share, if the pod selects nodes with MPS
+Warned about:  more than one share that is time-sliced or of unknown kind; more than one slice, of one size or of several. If
+               only nodes with shares or slices offer the number that is asked for under a plain name such as nvidia.com/gpu, the
+               rule gpuFits reports it
 Not for DRA:   a claim asks for a share in its own way.
 
-Source: NVIDIA/k8s-device-plugin, README (sharing.timeSlicing.renameByDefault, failRequestsGreaterThanOne); labels:
-`nvidia.com/gpu.sharing-strategy`, product names that end in `-SHARED`.
+Source: NVIDIA/k8s-device-plugin, README (sharing.timeSlicing.renameByDefault, failRequestsGreaterThanOne); MIG user guide
+(CUDA_VISIBLE_DEVICES with one instance). What a name stands for on the nodes that a pod selects: webhook/vendors/.
 """
 
 from collections.abc import Iterable
@@ -19,10 +20,8 @@ from typing import ClassVar
 
 from webhook.framework.interface import Context, Finding, Rule
 from webhook.kube.asked import AskedPod
-from webhook.text import quoted
-
-_STRATEGY, _PRODUCT = "nvidia.com/gpu.sharing-strategy", "nvidia.com/gpu.product"
-_SHARED = ("time-slicing", "mps")
+from webhook.kube.gpus import PARTS, one_on
+from webhook.text import bare, listed, quoted
 
 
 class GpuSharing(Rule):
@@ -31,31 +30,27 @@ class GpuSharing(Rule):
     def check(self, pod: AskedPod, context: Context) -> Iterable[Finding]:
         if not pod.gpu_names:
             return
+        selector = pod.spec.get("nodeSelector") or {}
         for container in pod.containers:
+            slices = {}
             for name, count in container.gpu_counts(context.gpus).items():
-                if count < 2:
-                    continue
-                strategy = self._strategy(name, pod, context)
-                if strategy:
+                one = one_on(name, context.gpus.kind(name) or "whole", selector)
+                if one.kind == "slice" and one.alone:
+                    slices[name] = count
+                elif one.kind == "share" and one.alone and count > 1:
                     yield Finding(
                         path=context.field_of(container, name),
-                        seen=f"{count} {_SHARES.get(strategy, 'shares of GPUs')} in container {quoted(container.name)}",
+                        seen=f"{count} {PARTS['share']} in container {quoted(container.name)}",
                         wanted="1: a second share is no second GPU",
                         fix="Ask for 1, or for whole GPUs",
-                        only_warn=strategy != "mps",
+                        only_warn=not one.refused,
                     )
-
-    def _strategy(self, name: str, pod: AskedPod, context: Context) -> str | None:
-        """How the GPUs of this name are shared: the value of the node label, or "share" if the pod does not select one; None if
-        they are not known to be shared."""
-        kind = context.gpus.kind(name)
-        if kind == "slice" or not name.startswith("nvidia.com/"):
-            return "share" if kind == "share" else None
-        selector = pod.spec.get("nodeSelector") or {}
-        chosen = selector.get(_STRATEGY)
-        if chosen is not None:
-            return chosen if chosen in _SHARED else None
-        return "share" if kind == "share" or selector.get(_PRODUCT, "").endswith("-SHARED") else None
-
-
-_SHARES = {"mps": "shares of GPUs by MPS", "time-slicing": "time-sliced shares of GPUs"}
+            if sum(slices.values()) > 1:
+                names = listed([f"{count} {bare(name)}" for name, count in slices.items()])
+                yield Finding(
+                    path=context.field_of(container, next(iter(slices))),
+                    seen=f"{names}, which are {PARTS['slice']}, in container {quoted(container.name)}",
+                    wanted="1: a program uses one slice only",
+                    fix="Ask for one slice, of the size that it needs, or for whole GPUs",
+                    only_warn=True,
+                )

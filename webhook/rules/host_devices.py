@@ -26,6 +26,7 @@ from webhook.kube import cel
 from webhook.kube.asked import AskedPod
 from webhook.kube.pod import clean_path
 from webhook.text import listed, quoted
+from webhook.vendors.catalogue import host_paths
 
 _SPECIAL = ("CharDevice", "BlockDevice", "Socket")
 _MAX_FOLDERS = 24
@@ -44,13 +45,10 @@ class HostDevices(Rule):
         *("/mnt", "/data*", "/models", "/scratch", "/home", "/raid", "/nfs", "/lustre", "/fsx", "/checkpoints"),
         *("/workspace", "/dev/shm", "/var/log/sagemaker_checkpointing"),  # noqa: S108  of the node, no file of ours
         *("/etc/localtime", "/etc/timezone", "/usr/share/zoneinfo"),
-        *("/home/kubernetes/bin/nvidia", "/home/kubernetes/bin/gib"),
+        *host_paths("nothing"),
     )
     """Folders and files of the node that may be mounted."""
-    denied: tuple[str, ...] = (
-        *("/home/kubernetes", "/mnt/stateful_partition", "/mnt/aks"),
-        *("/mnt/k8s-disks/0/kubelet", "/mnt/k8s-disks/0/containerd", "/mnt/k8s-disks/0/pods"),
-    )
+    denied: tuple[str, ...] = host_paths("node")
     """Folders within those in which the nodes of some clouds keep the kubelet's state or programs. If both lists match a path,
     the longer entry counts. A folder that contains one of these may be mounted, with a warning."""
 

@@ -17,6 +17,8 @@ from webhook.framework.interface import Check, Context, Finding, Gpus, Rule
 from webhook.kube import cel
 from webhook.kube.asked import AskedPod
 from webhook.text import matches_any, quoted
+from webhook.vendors import model as vendors
+from webhook.vendors.catalogue import every
 
 
 class RuntimeClass(Rule):
@@ -24,10 +26,7 @@ class RuntimeClass(Rule):
     everywhere: ClassVar[bool] = True
     differs: ClassVar[str] = "knows a RuntimeClass by its name alone, not by its handler"
 
-    classes: tuple[str, ...] = (
-        *("nvidia*", "amd*", "habana*", "ascend*", "mthreads*", "cambricon*", "metax*", "iluvatar*", "hygon*", "dtk*"),
-        *("enflame*", "neuron*"),
-    )
+    classes: tuple[str, ...] = tuple([each.name for each in every(vendors.RuntimeClass)])
     """GPU runtimes: the name of a RuntimeClass or its handler (name patterns)."""
 
     def check(self, pod: AskedPod, context: Context) -> Iterable[Finding]:

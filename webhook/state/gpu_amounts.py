@@ -21,11 +21,10 @@ from webhook.devices.layout import Amounts, Layout, NodeDevices
 from webhook.devices.source_kai import KAI
 from webhook.devices.sources import SOURCES
 from webhook.devices.types import DRA, WHOLE
-from webhook.kube.gpus import Gpus, vendor
-from webhook.nodes.nodes import COUNT, UNKNOWN_AMOUNT
+from webhook.kube.gpus import Gpus, labelled_count, vendor
+from webhook.nodes.nodes import UNKNOWN_AMOUNT
 from webhook.nodes.table import Floats
 from webhook.state.state import ClusterState
-from webhook.text import number_of
 
 _SLOTS: Final = {source.name: source.resource for source in SOURCES}
 
@@ -124,7 +123,7 @@ def _once(
 
 
 def _share_out(state: ClusterState, plugin: GpuAmounts, claims: GpuAmounts, row: int) -> None:
-    by_label = number_of(state.nodes.labels.get(row).get(COUNT)) or 0
+    by_label = labelled_count(state.nodes.labels.get(row))
     both = plugin.installed[row] + claims.offered[row]
     if by_label >= both:
         return

@@ -14,7 +14,7 @@ from webhook.devices.source_kai import DeviceGroups
 from webhook.devices.sources import SOURCES, shared_claims
 from webhook.framework.cluster_view import MetricsStatus, Placement
 from webhook.kube.asked import AskedPod, identity_of
-from webhook.kube.other_gpus import FRACTIONS
+from webhook.kube.other_gpus import asks_for_part
 from webhook.kube.pod import DECISION, PROFILE_LABEL, annotations_of, namespace_of, pod_id, priority_of
 from webhook.kube.pod_requests import Demand, counted_demand, has_extended_resource
 from webhook.kube.record import ranked_nodes, record_of
@@ -150,7 +150,7 @@ class ClusterState:
             demand, held = with_devices or demand, with_devices is not None
             if demand.devices and self.claims.allocated(pod):
                 demand = demand._replace(devices=())
-        asking = not node and (has_extended_resource(demand) or not FRACTIONS.isdisjoint(annotations_of(pod)))
+        asking = not node and (has_extended_resource(demand) or asks_for_part(annotations_of(pod)))
         if asking and (shared := shared_claims(pod)):
             demand = demand._replace(devices=(*demand.devices, *shared))
         for source in SOURCES if node and annotations_of(pod) else ():

@@ -10,12 +10,12 @@ from webhook.devices.claims import DeviceDemands
 from webhook.devices.slices import Slices
 from webhook.framework.cluster_view import Autoscaler, LimitRange, MetricsStatus, PriorityClass, RuntimeClass
 from webhook.kube.claim_requests import ClaimRequest, claim_requests
-from webhook.kube.gpus import Gpus
+from webhook.kube.gpus import DIVIDED, Gpus
 from webhook.kube.pod import HOSTNAME, Pod, claims_devices
 from webhook.kube.quantity import quantity_text
 from webhook.kube.stores import Answers
 from webhook.kube.taints import Taint
-from webhook.nodes.nodes import SHARED, Nodes
+from webhook.nodes.nodes import Nodes
 from webhook.state.objects import Autoscalers, Budgets, ByName, Freshness, LimitRanges, Quotas, VolumeClaim
 from webhook.text import quoted
 
@@ -146,10 +146,14 @@ class StateView:
         return self._cached(("resources",), answer)
 
     def _devices(self, resource: str) -> NDArray[np.int64]:
-        """Number of devices by row. Shared GPUs count once, not once per pod that may share them."""
+        """Number of devices by row. Shared and sliced GPUs count once, not once per share or slice."""
         columns = self._state.nodes.columns
         capacity = columns.capacity[resource]
-        return capacity if resource != SHARED else np.ceil(capacity / columns.sharing).astype(np.int64)
+        return (
+            capacity
+            if resource not in DIVIDED
+            else np.ceil(capacity / (columns.sharing * columns.slices)).astype(np.int64)
+        )
 
     def least_per_gpu(self, resource: str, count: int) -> Mapping[str, int] | None:
         if not 0 < count <= self.resources().get(resource, 0):

@@ -4,7 +4,44 @@ A file has what GPUs look like there, and nothing else names a vendor. Of two fa
 are read by `webhook.vendors.catalogue`.
 """
 
+from webhook.vendors.aks import AKS
+from webhook.vendors.aliyun import ALIYUN, TENCENT
+from webhook.vendors.amd import AMD
+from webhook.vendors.ascend import ASCEND
+from webhook.vendors.cambricon import CAMBRICON
+from webhook.vendors.eks import EKS
+from webhook.vendors.gke import GKE
+from webhook.vendors.habana import HABANA
+from webhook.vendors.hami import HAMI
+from webhook.vendors.intel import INTEL
+from webhook.vendors.kai import KAI
+from webhook.vendors.karpenter import KARPENTER
+from webhook.vendors.koordinator import KOORDINATOR
 from webhook.vendors.model import Vendor
+from webhook.vendors.neuron import NEURON
 from webhook.vendors.nvidia import NVIDIA
+from webhook.vendors.others import OTHERS
+from webhook.vendors.tpu import TPU
+from webhook.vendors.volcano import VOLCANO
 
-VENDORS: tuple[Vendor, ...] = (NVIDIA,)
+VENDORS: tuple[Vendor, ...] = (
+    NVIDIA,
+    AMD,
+    INTEL,
+    HABANA,
+    ASCEND,
+    CAMBRICON,
+    NEURON,
+    TPU,
+    *OTHERS,
+    GKE,
+    AKS,
+    EKS,
+    KARPENTER,
+    KAI,
+    HAMI,
+    VOLCANO,
+    ALIYUN,
+    TENCENT,
+    KOORDINATOR,
+)

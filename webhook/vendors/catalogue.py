@@ -1,9 +1,22 @@
 """The facts of all vendors by kind, in the order of VENDORS. They are constants: nothing changes them."""
 
-from typing import TypeVar
+from typing import Literal, TypeVar
 
 from webhook import vendors
-from webhook.vendors.model import Fact, Label, Says
+from webhook.text import matches
+from webhook.vendors.model import (
+    Annotation,
+    Fact,
+    Gives,
+    HostPath,
+    Label,
+    One,
+    Resource,
+    Says,
+    Taint,
+    TaintSays,
+    Variable,
+)
 
 F = TypeVar("F", bound=Fact)
 
@@ -17,3 +30,31 @@ def every(kind: type[F]) -> tuple[F, ...]:
 def labels(*says: Says) -> tuple[str, ...]:
     """The keys of the labels that say this of a node."""
     return tuple([label.key for label in every(Label) if label.says in says])
+
+
+def resources(*one: One) -> tuple[Resource, ...]:
+    """The resources of which one is this."""
+    return tuple([resource for resource in every(Resource) if resource.one in one])
+
+
+def taints(says: TaintSays) -> tuple[Taint, ...]:
+    """The taints that say this, without those that a pattern among them covers."""
+    found = [taint for taint in every(Taint) if taint.says == says]
+    wider = [taint for taint in found if taint.key.endswith("*")]
+    return tuple([each for each in found if not any([matches(one.key, each.key) for one in wider if one is not each])])
+
+
+def variables(*gives: Gives) -> tuple[str, ...]:
+    """The names of the variables that give this."""
+    return tuple([variable.name for variable in every(Variable) if variable.gives in gives])
+
+
+def annotations(*gives: Gives, by_scheduler: bool = False) -> tuple[str, ...]:
+    """The keys of the annotations that give this."""
+    every_one = [each for each in every(Annotation) if each.by_scheduler is by_scheduler]
+    return tuple([each.key for each in every_one if each.gives in gives])
+
+
+def host_paths(gives: Literal["node", "nothing"]) -> tuple[str, ...]:
+    """The paths of nodes that give this."""
+    return tuple([path.path for path in every(HostPath) if path.gives == gives])

@@ -9,14 +9,19 @@ from dataclasses import dataclass
 from typing import Literal
 
 One = Literal["whole", "slice", "share", "part", "all", "none"]
-"""What one of a resource is: a whole GPU; a hardware partition of one, or a core; a share of one, which others use too; a unit of
-memory or time of one, which a scheduler counts; all GPUs of the node; nothing that gives a GPU."""
-Says = Literal["model", "memory", "count", "present", "pool", "domain", "driver", "cuda", "hardware", "mode"]
-"""What a label of a node says of it: the model of its GPUs; the MiB of each; how many it has; that it has some; its pool; its
-topology domain; the version of its driver; the newest CUDA version for that driver; what its hardware is like; how it is set up."""
-Gives = Literal["devices", "besideGpu", "legacy", "nothing"]
+"""What one of a resource is: a whole GPU; a hardware partition or a core of one; a share of one, which others use too; a unit of
+memory or time, which a scheduler counts; all GPUs of the node; nothing that gives a GPU."""
+Says = Literal["model", "memory", "count", "present", "pool", "domain", "driver", "cuda", "hardware", "mode", "spot"]
+"""What a label of a node says: the model of its GPUs; the MiB of each; how many it has; that it has some; its pool; its topology
+domain; the version of its driver; the newest CUDA version for that driver; what its hardware is like; how its GPUs are set up;
+that it may be taken away at any time."""
+Gives = Literal["devices", "besideGpu", "legacy", "own", "nothing"]
 """What a container gets by a variable or an annotation: devices; devices for use with the GPUs that it has; all devices, if it is
-alone; no device, since only programs read it, or since it is known to be harmless."""
+alone; some of its own, which are numbered from 0; no device, since only programs read it, or since it is known to be harmless."""
+
+
+TaintSays = Literal["gpu", "leaving", "starting"]
+"""What a taint says: it keeps pods without GPUs away; the node will soon be removed; it is not ready yet."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -31,6 +36,8 @@ class Resource:
     """The domain of the vendor of these GPUs, if it is not that of the name."""
     counted: bool = False
     """The shipped policy counts it as a GPU."""
+    alone: bool = False
+    """A program uses only one of it: a second one in a container is of no use to it."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -51,18 +58,26 @@ class Label:
 
 @dataclass(frozen=True, slots=True)
 class Divided:
-    """A label of a node that says that one of `resource` there is no whole GPU.
-
-    `value`: what the label has, with one `*` for anything. `into`: the label with the number of ones in a GPU. `only_above_one`:
-    `key` is that label itself, and 1 says that GPUs are whole.
-    """
+    """A label of a node that says that one of `resource` there is no whole GPU, by its `value` (a pattern of `fnmatch`)."""
 
     resource: str
     one: Literal["slice", "share"]
     key: str
     value: str = "*"
     into: str = ""
-    only_above_one: bool = False
+    """The label with the number of ones in a GPU. If that is `key` itself, 1 says that GPUs are whole."""
+    refused: bool = False
+    """The device plugin refuses a pod that asks for two."""
+    alone: bool = True
+    """A program uses only one of it: a second one in a container is of no use to it."""
+
+
+@dataclass(frozen=True, slots=True)
+class Profile:
+    """How many slices of this size a GPU has, if all are alike. `size`: what a label says of it (a pattern of `fnmatch`)."""
+
+    size: str
+    per_gpu: int
 
 
 @dataclass(frozen=True, slots=True)
@@ -83,12 +98,11 @@ class Condition:
 
 @dataclass(frozen=True, slots=True)
 class Taint:
-    """A taint of a node. `value` None: any. `says`: it keeps pods without GPUs away, or the node will soon be removed. `always`:
-    pods tolerate it whether or not a node has it now."""
+    """A taint of a node. `value` None: any. `always`: pods with GPUs of its domain tolerate it, whether or not a node has it."""
 
     key: str
     value: str | None = None
-    says: Literal["gpu", "leaving"] = "gpu"
+    says: TaintSays = "gpu"
     always: bool = False
 
 
@@ -148,6 +162,26 @@ class Namespace:
 
 
 @dataclass(frozen=True, slots=True)
+class ContainerPart:
+    """Annotations of pods about the part of a GPU of `vendor` that one container gets: `prefix`, the name of the container, a dot
+    and a word. `asks`: the words with which it asks for one. `harmless`: others that its author may write. The scheduler writes
+    all other words, and gives devices by them."""
+
+    prefix: str
+    vendor: str
+    asks: tuple[str, ...]
+    harmless: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class SharedBy:
+    """Annotations of pods by which a scheduler of parts says which GPU a container gets, and which container it is."""
+
+    config_map: str
+    container: str
+
+
+@dataclass(frozen=True, slots=True)
 class Scheduler:
     """A scheduler that gives out GPUs. `parts`: also parts of them, for which pods ask by annotations."""
 
@@ -178,12 +212,15 @@ Fact = (
     | DeviceClass
     | Label
     | Divided
+    | Profile
     | Unhealthy
     | Condition
     | Taint
     | Variable
     | Annotation
     | Part
+    | ContainerPart
+    | SharedBy
     | HostPath
     | DeviceMount
     | RuntimeClass

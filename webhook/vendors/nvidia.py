@@ -3,6 +3,7 @@
 from typing import Final
 
 from webhook.vendors.model import (
+    Annotation,
     Condition,
     DeviceClass,
     DeviceMount,
@@ -10,6 +11,7 @@ from webhook.vendors.model import (
     Label,
     Metric,
     Namespace,
+    Profile,
     Resource,
     RuntimeClass,
     Taint,
@@ -20,14 +22,17 @@ from webhook.vendors.model import (
 
 _GPU: Final = "nvidia.com/gpu"
 _PRODUCT: Final = "nvidia.com/gpu.product"
+_STRATEGY: Final = "nvidia.com/gpu.sharing-strategy"
+_REPLICAS: Final = "nvidia.com/gpu.replicas"
 
 NVIDIA: Final = Vendor(
     name="NVIDIA",
     facts={
         "https://github.com/NVIDIA/k8s-device-plugin/blob/main/README.md": (
             Resource(_GPU, counted=True),
-            Resource("nvidia.com/gpu.shared", "share", counted=True),
-            Resource("nvidia.com/mig-*", "slice", counted=True),
+            Resource("nvidia.com/gpu.shared", "share", counted=True, alone=True),
+            Resource("nvidia.com/mig-*", "slice", counted=True, alone=True),
+            Resource("nvidia.com/gpu-*", "none"),
             Taint(_GPU, always=True),
             Taint("nvidia.com/mig*"),
         ),
@@ -41,16 +46,24 @@ NVIDIA: Final = Vendor(
             Label("nvidia.com/cuda.runtime-version.*", "cuda"),
             Label("nvidia.com/gpu.family", "hardware"),
             Label("nvidia.com/gpu.*", "hardware"),
-            Label("nvidia.com/gpu.replicas", "mode"),
-            Label("nvidia.com/gpu.sharing-strategy", "mode"),
+            Label(_REPLICAS, "mode"),
+            Label(_STRATEGY, "mode"),
             Label("nvidia.com/mig.config", "mode"),
             Label("nvidia.com/mig.strategy", "mode"),
             Label("nvidia.com/mig.capable", "mode"),
-            Divided(_GPU, "share", "nvidia.com/gpu.replicas", only_above_one=True),
-            Divided(_GPU, "share", "nvidia.com/gpu.sharing-strategy", "time-slicing", "nvidia.com/gpu.replicas"),
-            Divided(_GPU, "share", "nvidia.com/gpu.sharing-strategy", "mps", "nvidia.com/gpu.replicas"),
-            Divided(_GPU, "share", _PRODUCT, "*-SHARED", "nvidia.com/gpu.replicas"),
             Divided(_GPU, "slice", _PRODUCT, "*-MIG-*"),
+            Divided(_GPU, "share", _STRATEGY, "time-slicing", _REPLICAS),
+            Divided(_GPU, "share", _STRATEGY, "mps", _REPLICAS, refused=True),
+            Divided(_GPU, "share", _PRODUCT, "*-SHARED", _REPLICAS),
+            Divided(_GPU, "share", _REPLICAS, into=_REPLICAS),
+        ),
+        "https://docs.nvidia.com/datacenter/tesla/mig-user-guide/supported-mig-profiles.html": (
+            *[Profile(f"*1g.{memory}gb*", 4) for memory in (6, 20, 24, 35, 45)],
+            Profile("*2g.12gb*", 2),
+            Profile("*2g.48gb*", 2),
+            Profile("*1g.*", 7),
+            Profile("*2g.*", 3),
+            Profile("*3g.*", 2),
         ),
         "https://github.com/NVIDIA/k8s-operator-libs/blob/main/pkg/upgrade/consts.go": (
             Unhealthy(
@@ -84,9 +97,14 @@ NVIDIA: Final = Vendor(
             Variable("NVIDIA_GDS", "besideGpu"),
             Variable("NVIDIA_MOFED", "besideGpu"),
             Variable("NVIDIA_GDRCOPY", "besideGpu"),
-            Variable("CUDA_VISIBLE_DEVICES", "nothing"),
+            Variable("CUDA_VISIBLE_DEVICES", "own"),
             DeviceMount("nvidia-container-devices"),
             RuntimeClass("nvidia*"),
+        ),
+        "https://gvisor.dev/docs/user_guide/gpu/": (Annotation("dev.gvisor.internal.nvproxy", "besideGpu"),),
+        "https://github.com/NVIDIA/sandbox-device-plugin": (
+            Resource("nvidia.com/pgpu", "none"),
+            Resource("nvidia.com/vgpu", "none"),
         ),
         "https://github.com/NVIDIA/gpu-operator/blob/main/deployments/gpu-operator/values.yaml": (
             Namespace("gpu-operator"),

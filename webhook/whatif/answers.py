@@ -5,6 +5,7 @@ from typing import Any, Final, NamedTuple
 
 from webhook.kube.owners import BETWEEN
 from webhook.kube.pod import Pod
+from webhook.kube.suspended import FIELDS
 from webhook.policy.model import Policy
 from webhook.state.gpu_amounts import gpu_number
 from webhook.whatif.cluster.devices import PodGpus
@@ -20,7 +21,7 @@ from webhook.whatif.waiting.workloads import not_created, refused_elsewhere
 KINDS: Final = (
     *ENGINE,
     *("Event", "PersistentVolume", "PersistentVolumeClaim", "StorageClass", "CSINode", "DaemonSet", "ServiceAccount"),
-    *(*CLAIMS, "PodGroup", "Lease", *[kind for kind in BETWEEN if kind not in ENGINE]),
+    *(*CLAIMS, "PodGroup", "Lease", *[kind for kind in dict.fromkeys((*BETWEEN, *FIELDS)) if kind not in ENGINE]),
 )
 """What is read for an answer."""
 
@@ -63,7 +64,7 @@ def answers(snapshot: Snapshot, policy: Policy, namespace: str | None) -> list[A
     """An answer for each pod and workload that waits."""
     situation = Situation(snapshot, policy)
     diagnosis = Diagnosis(situation)
-    lacking = [Answer(*each) for each in _lacking(situation, namespace)]
+    lacking = _topmost(situation, _lacking(situation, namespace))
     found = (*situation.astray, *started_late(situation), *situation.waiting)
     pods = [each for each in found if namespace in (None, each["metadata"]["namespace"])]
     return lacking + [_answer(diagnosis, pod) for pod in pods]
@@ -73,14 +74,13 @@ def asked(snapshot: Snapshot, policy: Policy, namespace: str | None, name: str) 
     """The pods and the answers that a name means. Raises BadInput with the nearest name if it means nothing."""
     names, situation = Names(snapshot), Situation(snapshot, policy)
     diagnosis, pods = Diagnosis(situation), names.pods(namespace, name)
-    lacking = []
-    for here, of, causes in _lacking(situation, namespace):
-        kind, _, last = of.partition("/")
-        obj = next(
-            (o for k in snapshot.objects if k.lower() == kind for o in [snapshot.named(k).get((here, last))] if o), None
-        )
-        if name in (of, last) or (obj is not None and names.means(name, obj)):
-            lacking.append(Answer(here, of, causes))
+    lacking = [
+        each
+        for each in _lacking(situation, namespace)
+        if name in (each.name, each.name.partition("/")[2])
+        or ((obj := names.object(each.namespace, each.name)) and names.means(name, obj))
+    ]
+    lacking = _topmost(situation, lacking)
     if not pods and not lacking:
         raise names.unknown(namespace, name)
     waiting = [pod for pod in pods if waits(pod)]
@@ -89,9 +89,21 @@ def asked(snapshot: Snapshot, policy: Policy, namespace: str | None, name: str) 
     )
 
 
-def _lacking(situation: Situation, namespace: str | None) -> Iterator[tuple[str, str, list[Cause]]]:
-    yield from not_created(situation, namespace)
-    yield from refused_elsewhere(situation, namespace)
+def _lacking(situation: Situation, namespace: str | None) -> Iterator[Answer]:
+    for each in (*not_created(situation, namespace), *refused_elsewhere(situation, namespace)):
+        yield Answer(*each)
+
+
+def _topmost(situation: Situation, lacking: Iterable[Answer]) -> list[Answer]:
+    """Without what is suspended together with what made it, which has an answer of its own."""
+    names, found = situation.names_of, list(lacking)
+    known = {(each.namespace, each.name) for each in found}
+
+    def below(each: Answer) -> bool:
+        obj = names.object(each.namespace, each.name) if each.causes[0].cause in ("suspended", "queued") else None
+        return obj is not None and any((each.namespace, above) in known for above in names.of(obj)[1:])
+
+    return [each for each in found if not below(each)]
 
 
 def waits(pod: Pod) -> bool:

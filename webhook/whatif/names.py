@@ -4,12 +4,14 @@ print them."""
 from typing import Final
 
 from webhook.errors import BadInput
-from webhook.kube.owners import Find, controllers
+from webhook.kube.owners import BETWEEN, Find, controllers
 from webhook.kube.pod import Pod
-from webhook.text import listed, no_such, plural, quoted
+from webhook.kube.suspended import FIELDS
+from webhook.text import bare, listed, no_such, plural, quoted
 from webhook.whatif.cluster.report import workload_name
 from webhook.whatif.cluster.snapshot import Object, Snapshot
 
+_WORKLOADS: Final = tuple([kind for kind in dict.fromkeys((*BETWEEN, *FIELDS, "DaemonSet")) if kind != "Pod"])
 _SHORT: Final = {
     "po": "pod",
     "deploy": "deployment",
@@ -32,6 +34,12 @@ class Names:
         """Finds an object of this namespace by its kind and name."""
         kinds = self._snapshot.objects
         return lambda kind, name: self._snapshot.named(kind).get((namespace, name)) if kind in kinds else None
+
+    def object(self, namespace: str, name: str) -> Object | None:
+        """The object of this `kind/name`; None if it is not known."""
+        kind, _, last = name.partition("/")
+        kinds = [each for each in self._snapshot.objects if each.lower() == kind]
+        return next((obj for each in kinds if (obj := self._snapshot.named(each).get((namespace, last)))), None)
 
     def of(self, obj: Object) -> list[str]:
         """`kind/name` of an object, as `pod/chat-1`, and of the workloads above it, the lowest first."""
@@ -65,13 +73,20 @@ class Names:
         return found
 
     def unknown(self, namespace: str | None, name: str) -> BadInput:
-        """The error for a name that means nothing, with the nearest."""
+        """The error for a name that means no pod, with the nearest, or with what is known of a workload of this name."""
+        kind, _, last = name.rpartition("/")
+        for each in [each for each in _WORKLOADS if _kind(kind) in ("", each.lower())]:
+            for here, known in self._snapshot.named(each):
+                if known == last and namespace in (None, here):
+                    of = bare(f"{each.lower()}/{last}")
+                    return BadInput(f"{of} has no pods, and nothing says why. See kubectl describe {of} -n {here}")
         where = f" in namespace {namespace}" if namespace else ""
-        known: set[str] = set()
+        why = next((why for of, why in self._snapshot.missing.items() if _kind(kind) == of.lower()), "")
+        names: set[str] = set()
         for pod in self._snapshot.of("Pod"):
             if namespace in (None, pod["metadata"]["namespace"]):
-                known.update((pod["metadata"]["name"], *self.of(pod)))
-        return no_such("pod or workload", name, sorted(known), where)
+                names.update((pod["metadata"]["name"], *self.of(pod)))
+        return no_such("pod or workload", name, sorted(names), f"{where}{f' ({why})' if why else ''}")
 
 
 def _kind(text: str) -> str:

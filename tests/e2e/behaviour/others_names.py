@@ -43,6 +43,11 @@ BY_OTHERS: list[tuple[str, dict[str, str], Json]] = [
     ),
     ("Volcano: virtual GPUs", {"volcano.sh/vgpu-number": "1", "volcano.sh/vgpu-memory": "3000"}, VOLCANO),
     ("KAI: half a GPU", {}, KAI | {"annotations": {"gpu-fraction": "0.5"}}),
+    (
+        "KAI: memory of a GPU for one container",
+        {},
+        KAI | {"annotations": {"nvidia.com/container.main.gpu-memory.request": "8Gi"}},
+    ),
 ]
 """Pods for schedulers that are not there."""
 BY_NOBODY = [

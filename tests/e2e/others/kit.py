@@ -1,15 +1,21 @@
 """What several of these tables have: nodes in domains, and checks of pods that belong together by a label."""
 
+import asyncio
+import uuid
 from collections import defaultdict
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
+from tests.cli.objects import document
+from tests.controlplane import clusters
+from tests.controlplane.api import Api, ApiError, wait_until
+from tests.controlplane.fixtures import remove_namespace
 from tests.controlplane.nodes import node
-from tests.controlplane.objects import Json
+from tests.controlplane.objects import Json, made
 from tests.e2e.behaviour.case import RACK, Check, Side
 from tests.e2e.behaviour.play import Played
 from tests.e2e.others.room import Room
-from tests.installed import decision
+from tests.installed import decision, opt_in
 
 WAITED = ("pod affinity", "no node fits")
 """Why no node is chosen for pods of exclusive placement. The first says what it is near; the others are refused until that one
@@ -23,11 +29,11 @@ def racks(count: int, size: int, key: str = RACK) -> list[Json]:
 
 
 def each_in_one(label: str, key: str, apart: bool = False) -> Check:
-    """Pods that have one value of `label` run in one domain; `apart`: no others run there."""
+    """Pods that have one value of `label` run in one domain; `apart`: none with another value run there."""
 
     def check(side: Side) -> str:
         found: dict[str, set[str]] = defaultdict(set)
-        for pod in side.running:
+        for pod in [each for each in side.running if label in each["metadata"]["labels"]]:
             found[pod["metadata"]["labels"][label]].add(side.labels[side.node(pod)][key])
         taken = [domain for domains in found.values() for domain in domains]
         if len(taken) == len(found) and (len(set(taken)) == len(taken) or not apart):
@@ -67,3 +73,65 @@ def assert_made_once(room: Room, played: Mapping[str, Played]) -> None:
 
 def _stored(event: Mapping[str, Any]) -> bool:
     return event["responseStatus"]["code"] == 201 and "dryRun" not in event["requestURI"]
+
+
+async def follow(room: Room, kind: str, spec: Callable[[bool], Json], before: Sequence[Json] = ()) -> None:
+    """What `why` says of an object of this kind, with workers that need two nodes: suspended, then beside one node, then two.
+
+    `spec`: of the object, suspended or not. `before`: what has to be there before it.
+    """
+    nodes, name = [node(f"follow-{number}", 8) for number in range(2)], f"{kind.lower()}/fit"
+    async with Api.of(room.plane.kubeconfig) as api:
+        team = await api.namespace(f"team-{uuid.uuid4().hex[:6]}")
+
+        async def why() -> list[Json]:
+            asked = ("why", name, "-n", team, "--kubeconfig", room.plane.kubeconfig)
+            return list(await asyncio.to_thread(document, *asked))
+
+        async def created() -> bool:
+            try:
+                await api.create(made(kind, "fit", spec=spec(True)), team)
+            except ApiError as error:  # its webhook has not heard of what was created before
+                raise AssertionError(str(error)) from None
+            return True
+
+        async def one_waits() -> bool:
+            workers = [each for each in await api.pods(team) if _has_gpus(each)]
+            assert [bool(each["spec"].get("nodeName")) for each in workers].count(True) == 1, f"{len(workers)} workers"
+            waiting = [[cause["cause"] for cause in each["causes"]][:1] for each in await why() if each["causes"]]
+            assert waiting == [["gpusTaken"]], waiting
+            return True
+
+        async def all_run() -> bool:
+            workers = [each for each in await api.pods(team) if _has_gpus(each)]
+            assert [each["status"].get("phase") for each in workers] == ["Running"] * 2
+            assert all(decision(each) for each in workers)
+            assert not [each for each in await why() if each["causes"]]
+            return True
+
+        try:
+            await opt_in(api, team)
+            await clusters.apply(api, nodes[:1])
+            for each in before:
+                await api.create(each, team)
+            await wait_until(created, 120, f"{name} created", 1)
+            (found,) = await why()
+            (cause,) = found["causes"]
+            assert (found["name"], cause["cause"]) == (name, "suspended")
+            assert f"kubectl patch {name} -n {team}" in cause["fix"]
+            assert not await api.pods(team)
+            await api.patch(kind, "fit", {"spec": spec(False)}, team)
+            await wait_until(one_waits, 120, "a worker to wait for GPUs", 1)
+            await clusters.apply(api, nodes)
+            await wait_until(all_run, 120, "both workers to run", 1)
+        finally:
+            await api.delete(kind, "fit", team, missing_ok=True)
+            await remove_namespace(api, team)
+            await clusters.remove(api, [each["metadata"]["name"] for each in nodes])
+    room.check()
+
+
+def _has_gpus(pod: Json) -> bool:
+    return any(
+        "nvidia.com/gpu" in (each.get("resources") or {}).get("limits", {}) for each in pod["spec"]["containers"]
+    )

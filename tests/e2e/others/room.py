@@ -62,7 +62,8 @@ class Room:
 
 
 def manager(version: str, **settings: object) -> Setup:
-    """Of a controller with webhooks that is built on controller-runtime. `version`: of its Configuration."""
+    """Of a controller with webhooks that is built on controller-runtime. `version`: of its Configuration. A setting that is None
+    is one that it does not know."""
 
     def setup(place: Place) -> Start:
         file = {
@@ -74,7 +75,8 @@ def manager(version: str, **settings: object) -> Setup:
             "leaderElection": {"leaderElect": False},
             "internalCertManagement": {"enable": False},
         }
-        return Start(file | settings, {"config": place.file}, f"http://{HOST}:{place.health}/readyz")
+        known = {key: value for key, value in (file | settings).items() if value is not None}
+        return Start(known, {"config": place.file}, f"http://{HOST}:{place.health}/readyz")
 
     return setup
 
@@ -99,7 +101,12 @@ def running(plane: ControlPlane, name: str, setup: Setup) -> Iterator[Program]:
         plane.kubectl("apply", "--server-side", "-f", "-", input=wanted)
     start = setup(place)
     write_private(place.file, json.dumps(start.file))
-    environment = {"KUBECONFIG": str(plane.kubeconfig), "HOME": str(folder), "SYSTEM_NAMESPACE": "kube-system"}
+    environment = {
+        "KUBECONFIG": str(plane.kubeconfig),
+        "HOME": str(folder),
+        "TMPDIR": str(folder),
+        "SYSTEM_NAMESPACE": "kube-system",
+    }
     program = Program(
         name, [str(path), *(f"--{key}={value}" for key, value in start.flags.items())], plane.folder, environment
     )
@@ -112,11 +119,13 @@ def running(plane: ControlPlane, name: str, setup: Setup) -> Iterator[Program]:
 
 
 def _objects(plane: ControlPlane, files: Path, folders: tuple[str, ...]) -> list[Json]:
-    """What a cluster needs of its files: as its kustomization has it, or as they stand."""
-    if (files / "config/default").exists():
-        found = kustomized(plane, str(files / "config/default"))
-    else:
-        found = [each for folder in folders for file in (files / folder).glob("*.yaml") for each in documents(file)]
+    """What a cluster needs of its files: as a kustomization has it, or as they stand."""
+    found = list[Json]()
+    for folder in [files / each for each in folders]:
+        if (folder / "kustomization.yaml").exists():
+            found += kustomized(plane, str(folder))
+        else:
+            found += [each for file in folder.glob("*.yaml") for each in documents(file)]
     return [each for each in found if each["kind"] in _TAKEN]
 
 

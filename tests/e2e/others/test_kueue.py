@@ -42,6 +42,16 @@ async def api(room: Room) -> AsyncIterator[Api]:
     room.check()
 
 
+@pytest_asyncio.fixture
+async def beside(api: Api, team: Team) -> AsyncIterator[str]:
+    """A namespace that has not opted in, and shares the team's GPUs."""
+    name = await api.namespace(f"beside-{uuid.uuid4().hex[:6]}")
+    await api.create(made("LocalQueue", "queue", spec={"clusterQueue": team.name}), name)
+    yield name
+    await api.delete_all("Job", name, propagationPolicy="Background")
+    await remove_namespace(api, name)
+
+
 @pytest_asyncio.fixture(params=[True, False], ids=["with us", "without us"])
 async def team(api: Api, request: pytest.FixtureRequest) -> AsyncIterator[Team]:
     """With a queue for all GPUs, where a higher priority preempts."""
@@ -77,14 +87,16 @@ def _added(found: Json) -> Json:
     return {field: value for field in fields if (value := found["spec"].get(field))}
 
 
-async def test_a_notebook_does_not_evict_a_job_by_a_guess(api: Api, team: Team) -> None:
+@pytest.mark.parametrize("own", [True, False], ids=["of its namespace", "of one that has not opted in"])
+async def test_a_notebook_does_not_evict_a_job_by_a_guess(api: Api, team: Team, beside: str, own: bool) -> None:
     """Of the same priority as without us: it waits until there is room."""
-    await api.create(_queued(job("trainer", 6, 8)), team.name)
-    before = await api.running(team.name, 6, app="trainer")
+    of_job = team.name if own else beside
+    await api.create(_queued(job("trainer", 6, 8)), of_job)
+    before = await api.running(of_job, 6, app="trainer")
     await api.create(_queued(_notebook()), team.name)
 
     async def workload(kind: str) -> Json:
-        found = await api.list("Workload", team.name)
+        found = await api.list("Workload", of_job if kind == "Job" else team.name)
         return next((each for each in found if each["metadata"]["ownerReferences"][0]["kind"] == kind), {})
 
     async def considered() -> bool:
@@ -100,9 +112,9 @@ async def test_a_notebook_does_not_evict_a_job_by_a_guess(api: Api, team: Team) 
     assert notebook["spec"].get("priority", 0) == 0
     trainer = await workload("Job")
     assert not [c for c in trainer["status"]["conditions"] if c["type"] in ("Evicted", "Preempted")]
-    after = await api.running(team.name, 6, app="trainer")
+    after = await api.running(of_job, 6, app="trainer")
     assert {each["metadata"]["uid"] for each in after} == {each["metadata"]["uid"] for each in before}
-    await api.delete_all("Job", team.name, propagationPolicy="Background")
+    await api.delete_all("Job", of_job, propagationPolicy="Background")
     (found,) = await api.running(team.name, 1, app="notebook")
     assert not _added(found)
     assert bool(decision(found)) == team.ours

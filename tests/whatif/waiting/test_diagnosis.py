@@ -1,6 +1,6 @@
 """The causes of waiting that tests/e2e/test_pending.py does not make on a real scheduler.
 
-Covers whatif.waiting.claims, whatif.waiting.nodes, whatif.waiting.peers,
+Covers kube.suspended, whatif.waiting.claims, whatif.waiting.nodes, whatif.waiting.peers,
 whatif.waiting.prerequisites, whatif.waiting.resources, whatif.waiting.situation, whatif.waiting.taints, whatif.waiting.unoffered,
 whatif.waiting.volumes, whatif.waiting.workloads.
 """
@@ -15,8 +15,9 @@ from tests.cli.objects import CLUSTER, Json, document, placed, snapshot, unsched
 from tests.controlplane.nodes import node
 from tests.controlplane.objects import REQUIRED, pod, required
 from tests.whatif.waiting.waits import DEVICE_CLASS, answer, claiming, held, mounting, obj, waiting
+from webhook.errors import BadInput
 from webhook.kube.pod import KUEUE
-from webhook.whatif.answers import answers
+from webhook.whatif.answers import answers, asked
 from webhook.whatif.offline import load_policy
 from webhook.whatif.waiting.causes import Cause, Fix, ordered
 
@@ -139,7 +140,7 @@ def test_a_gate_is_left_to_who_takes_it_away(tmp_path: Path, gate: str, text: st
 @pytest.mark.parametrize(
     ("above", "labels", "text", "fix"),
     [
-        pytest.param([], {}, "its pods are made when it is resumed", "resume it: kubectl patch job train-0 --type merge", id="alone"),
+        pytest.param([], {}, "its pods are made when it is resumed", "resume it: kubectl patch job/train-0 --type merge", id="alone"),
         pytest.param([("JobSet", "train")], {}, "jobset/train resumes it", "see why it has not: kubectl describe jobset/train -n team", id="its JobSet"),
         pytest.param([("JobSet", "train"), ("TrainJob", "fit")], {}, "trainjob/fit resumes it", "see why it has not: kubectl describe trainjob/fit -n team", id="the topmost"),
         pytest.param([("JobSet", "train")], {KUEUE: "gpus"}, 'from queue "gpus"', "see what its Workload waits for: kubectl describe workloads.kueue.x-k8s.io -n team", id="in the queue of its JobSet"),
@@ -155,6 +156,68 @@ def test_a_suspended_job_is_resumed_by_who_made_it(
     (found,) = answers(snapshot(tmp_path, *objects), load_policy(), None)
     assert found.causes[0].text.endswith(text)
     assert found.causes[0].fix.startswith(fix)
+
+
+SUSPENDED = [
+    *[pytest.param(kind, {"suspend": True}, "spec.suspend", '{"spec":{"suspend":false}}', id=kind) for kind in ("Job", "JobSet", "TrainJob", "RayJob", "RayCluster", "SparkApplication", "AppWrapper")],
+    *[pytest.param(kind, {"runPolicy": {"suspend": True}}, "spec.runPolicy.suspend", '{"spec":{"runPolicy":{"suspend":false}}}', id=kind) for kind in ("PyTorchJob", "MPIJob", "TFJob", "JAXJob", "XGBoostJob", "PaddleJob")],
+    pytest.param("RayService", {"rayClusterConfig": {"suspend": True}}, "spec.rayClusterConfig.suspend", '{"spec":{"rayClusterConfig":{"suspend":false}}}', id="RayService"),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize(("kind", "spec", "field", "patch"), SUSPENDED)
+def test_what_is_suspended_is_found_by_its_name(tmp_path: Path, kind: str, spec: Json, field: str, patch: str) -> None:
+    name = f"{kind.lower()}/fit"
+    (found,) = asked(snapshot(tmp_path, obj(kind, "fit", spec)), load_policy(), "team", name).answers
+    text, fix = f"{field} is true: its pods are made when it is resumed", f"kubectl patch {kind.lower()}/fit -n team"
+    assert found.causes == [Cause("suspended", text, f"resume it: {fix} --type merge -p '{patch}'")]
+    queued = obj(kind, "fit", spec, metadata={"labels": {KUEUE: "gpus"}})
+    (found,) = asked(snapshot(tmp_path, queued), load_policy(), "team", name).answers
+    assert [each[:2] for each in found.causes] == [("queued", 'Kueue has not admitted it from queue "gpus"')]
+
+
+@pytest.mark.parametrize(
+    "status",
+    [
+        {"conditions": [{"type": "Completed", "status": "True"}]},
+        {"conditions": [{"type": "Succeeded", "status": "True"}]},
+        {"jobDeploymentStatus": "Complete"},
+        {"phase": "Failed"},
+    ],
+)
+def test_what_has_finished_is_not_suspended(tmp_path: Path, status: Json) -> None:
+    assert answers(snapshot(tmp_path, obj("RayJob", "fit", {"suspend": True}, status)), load_policy(), None) == []
+
+
+@pytest.mark.parametrize(
+    "spec", [{"suspend": False}, {"suspend": None}, {}, {"runPolicy": "x", "rayClusterConfig": []}]
+)
+@pytest.mark.parametrize("kind", ["JobSet", "MPIJob", "RayService"])
+def test_what_is_not_suspended_and_has_no_pods_is_not_unknown(tmp_path: Path, kind: str, spec: Json) -> None:
+    with pytest.raises(
+        BadInput, match=rf"^{kind.lower()}/fit has no pods.* kubectl describe {kind.lower()}/fit -n team$"
+    ):
+        asked(snapshot(tmp_path, obj(kind, "fit", spec)), load_policy(), "team", "fit")
+
+
+def test_a_kind_that_may_not_be_listed_is_said_to_be(tmp_path: Path) -> None:
+    cluster = snapshot(tmp_path, waiting())
+    cluster.missing["RayJob"] = "no right to list rayjobs"
+    with pytest.raises(BadInput, match="no right to list rayjobs"):
+        asked(cluster, load_policy(), "team", "rayjob/fit")
+
+
+def test_what_is_suspended_with_what_made_it_is_one_entry(tmp_path: Path) -> None:
+    """A TrainJob makes a JobSet, which makes Jobs: all are suspended, and one is resumed."""
+    made = obj("Job", "fit-node-0", {"suspend": True}, metadata={"uid": "j"})
+    sets = obj("JobSet", "fit", {"suspend": True}, metadata={"uid": "s"})
+    tree = [obj("TrainJob", "fit", {"suspend": True}, metadata={"uid": "t"}), by("TrainJob", "fit", "t", sets)]
+    cluster = snapshot(tmp_path, *tree, by("JobSet", "fit", "s", made))
+    assert [each.name for each in answers(cluster, load_policy(), None)] == ["trainjob/fit"]
+    for name in ("trainjob/fit", "jobset/fit", "job/fit-node-0"):
+        (found,) = asked(cluster, load_policy(), "team", name).answers
+        assert found.name == name
+        assert "kubectl patch trainjob/fit -n team" in found.causes[0].fix
 
 
 @pytest.mark.parametrize(

@@ -66,7 +66,7 @@ def cause(tmp_path: Path, *objects: Json) -> Cause:
 
 
 def waiting(name: str = "waits", **notes: str) -> Json:
-    annotations = {f"gpu-{key.replace('_', '-')}": value for key, value in notes.items()}
+    annotations = {key if "/" in key else f"gpu-{key.replace('_', '-')}": value for key, value in notes.items()}
     return placed(pod(name, 0, annotations=annotations, **SCHEDULER), None)
 
 
@@ -155,12 +155,15 @@ def test_the_webhook_knows_what_kai_reserves_meanwhile(
     assert found == wanted
 
 
+BY_CONTAINER = "nvidia.com/container.main.gpu-memory.request"
 FULL = [*shared("g", "a", "1"), placed(pod("whole", 1), "a")]
 PENDING = [
     pytest.param([gpus("a", 1)], {"fraction": "0.5"}, "fitsNow", "node a could take it now", "queues with quotas", 1, id="room"),
     pytest.param([gpus("a", 1), *shared("g", "a", "0.7")], {"fraction": "0.5"}, "noDevice", "node a: at most 0.3 of a GPU free for the part that it asks for", "ask for gpu-fraction: 0.3 at most", 1, id="too little of a shared GPU"),
     pytest.param([gpus("a", 2), *FULL], {"fraction": "0.5"}, "noDevice", "node a: at most 0 of a GPU free", "wait for a pod there to end", 0, id="nothing free"),
     pytest.param([gpus("a", 1)], {"memory": "20000"}, "noDevice", "node a: at most 1 of a GPU free", "ask for gpu-fraction: 0.99 at most", 1, id="more memory than any GPU has"),
+    pytest.param([gpus("a", 1), *shared("g", "a", "0.7")], {BY_CONTAINER: "8000Mi"}, "noDevice", "node a: at most 0.3 of a GPU free", "ask for gpu-fraction: 0.3 at most", 1, id="memory for one container"),
+    pytest.param([gpus("a", 1), *shared("g", "a", "0.5")], {BY_CONTAINER: "8000Mi"}, "fitsNow", "node a could take it now", "queues with quotas", 1, id="room for one container"),
     pytest.param([gpus("a", 2), *shared("g", "a", "0.75"), *shared("h", "a", "0.5")], TWO, "noDevice", "node a: at most 0.25 of 2 GPUs free", "ask for gpu-fraction: 0.25 at most", 1, id="two GPUs"),
     pytest.param([node("a", 2, **MIG)], {"fraction": "0.5"}, "noDevice", "node a: KAI gives no parts of GPUs where there are MIG instances", "let the pod run on other nodes", 0, id="MIG"),
     pytest.param([node("a", 0)], {"fraction": "0.5"}, "noGpus", "node a: no nvidia.com/gpu", "they are for other pods", 0, id="no GPU"),

@@ -13,8 +13,9 @@ from typing import Any, Final
 
 from webhook.cli.cluster.load import FORBIDDEN
 from webhook.devices.source_kai import RESERVATIONS
-from webhook.devices.sources import SOURCES
+from webhook.devices.sources import ANNOTATIONS
 from webhook.kube.gpus import MODEL_LABELS
+from webhook.kube.other_gpus import part_keys
 from webhook.kube.pod import DECISION
 from webhook.whatif.cluster.measured import Measured
 from webhook.whatif.cluster.release import NAME
@@ -50,7 +51,8 @@ reportingComponent hard used
 accessModes storageClassName claimRef csi volumeHandle required volumeName volumeMode storage provisioner
 volumeBindingMode allowedTopologies matchLabelExpressions drivers topologyKeys
 
-completions parallelism suspend completionMode active succeeded failed readyReplicas availableReplicas updatedReplicas
+completions parallelism suspend runPolicy rayClusterConfig jobDeploymentStatus completionMode active succeeded failed
+readyReplicas availableReplicas updatedReplicas
 observedGeneration desiredNumberScheduled currentNumberScheduled numberReady schedulingPolicy gang minCount basic
 holderIdentity renewTime leaseDurationSeconds endpoints major minor gitVersion samples
 """
@@ -83,8 +85,6 @@ _KEPT: Final = frozenset(("", NAME, RESERVATIONS, *_KEPT_WORDS.split()))
 """Names and values that are the same in every cluster."""
 _NAME: Final = re.compile(r"[A-Za-z0-9](?:[A-Za-z0-9._-]*[A-Za-z0-9])?")
 _UUID: Final = re.compile(r"(?:GPU|MIG)-[A-Za-z0-9-]+")
-_OF_DEVICES: Final = frozenset(name for source in SOURCES for name in source.annotations)
-"""Annotations by which schedulers of parts of GPUs tell what nodes and pods have."""
 _MESSAGES: Final = re.compile(r"0/[0-9]+ nodes are available|.*exceeded quota: |.*max node group size reached")
 """The messages that stay: those that `why` reads numbers from."""
 _REMOVED_KINDS: Final = ("ConfigMap", "ServingCertificate", "DeschedulerPolicy")
@@ -185,7 +185,9 @@ class _Hashes:
 
     def _of_map(self, value: dict[str, Any], key: str) -> dict[str, Any]:
         if key == "annotations":
-            devices = {name: self._devices(text) for name, text in value.items() if name in _OF_DEVICES}
+            devices = {name: self._devices(text) for name, text in value.items() if name in ANNOTATIONS}
+            for name, said in part_keys(value).items():
+                devices[f"{said.part.prefix}{self.of_name(said.container)}.{said.word}"] = value[name]
             return devices | {name: self._in_text(text) for name, text in value.items() if name == DECISION}
         if key in _LABELS and all(isinstance(each, str) for each in value.values()):
             return {name: self._of_label(name, text) for name, text in value.items()}

@@ -141,7 +141,7 @@ class Picture:
         """By resource of a device plugin: how many GPUs the largest node has."""
         most: dict[str, int] = {}
         for node in self.document["nodes"]:
-            for resource, counts in node["gpus"].items() if node.get("sharing", 1) == 1 else ():
+            for resource, counts in node["gpus"].items() if "one" not in node else ():
                 if self._policy.gpus.kind(resource) is not None and counts["total"] >= 1:
                     most[resource] = max(most.get(resource, 0), int(counts["total"]))
         return most

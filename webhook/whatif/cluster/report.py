@@ -7,7 +7,7 @@ from typing import Any, Final, Literal
 
 import numpy as np
 
-from webhook.kube.gpus import MODEL_LABELS
+from webhook.kube.gpus import GPU_KINDS, MODEL_LABELS
 from webhook.kube.other_gpus import other_gpus
 from webhook.kube.pod import MIRROR, Pod, annotations_of, claims_devices, labels_of, owner
 from webhook.kube.pod_requests import counted_demand
@@ -55,7 +55,7 @@ def report(snapshot: Snapshot, policy: Policy, names: list[str]) -> list[dict[st
     for name in names:
         node, row = snapshot.nodes[name], state.nodes.row_of[name]
         gpus = {}
-        withdrawn, sharing = 0.0, float(columns.sharing[row])
+        withdrawn, one, sharing = 0.0, GPU_KINDS[columns.one[row]], float(columns.sharing[row])
         pods = list(_gpu_pods(snapshot.pods_on.get(name, ()), policy, devices))
         if figures:
             pods = list(figures.with_pods(name, pods, sharing))
@@ -78,6 +78,7 @@ def report(snapshot: Snapshot, policy: Policy, names: list[str]) -> list[dict[st
                     for name in ("cpu", "memory")
                     if name in columns.capacity
                 },
+                **({"one": one} if one != "whole" else {}),
                 **({"sharing": gpu_number(sharing)} if sharing > 1 else {}),
                 **({"withdrawn": gpu_number(withdrawn)} if withdrawn else {}),
                 **({"rejected": rejected[name]} if rejected[name] else {}),

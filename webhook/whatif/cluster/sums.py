@@ -4,7 +4,7 @@ from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping
 from typing import Any, Final
 
-from webhook.kube.gpus import GpuKind, Gpus
+from webhook.kube.gpus import DIVIDED, GpuKind, Gpus
 from webhook.kube.taints import node_taints
 from webhook.policy.model import DEFAULT_PROFILE, Policy
 from webhook.state.gpu_amounts import gpu_number
@@ -21,7 +21,7 @@ _ORDER: Final[Mapping[GpuKind, str]] = {"whole": "all GPUs", "slice": "all slice
 def kind_of(resource: str, node: Mapping[str, Any], gpus: Gpus) -> GpuKind:
     """What one of a resource of a node is. Those of a DRA driver are whole GPUs."""
     kind = gpus.kind(resource) or "whole"
-    return "share" if kind == "whole" and node.get("sharing", 1) > 1 else kind
+    return node.get("one", kind) if kind == "whole" and resource in DIVIDED else kind
 
 
 def without_others(report: Mapping[str, Any]) -> dict[str, Any]:

@@ -7,8 +7,9 @@ import numpy as np
 import orjson
 
 from webhook.devices.source_kai import KAI
-from webhook.devices.sources import SOURCES
+from webhook.devices.sources import ANNOTATIONS
 from webhook.errors import BadInput
+from webhook.kube.other_gpus import part_key
 from webhook.kube.pod import PROFILE_LABEL, REQUIRED, SCHEDULER, Pod, annotations_of, labels_of
 from webhook.placement.constraints import Mask
 from webhook.placement.placer import Placer
@@ -302,7 +303,7 @@ def shape_of(pod: Pod) -> bytes:
     shape = (
         pod["metadata"]["namespace"],
         labels_of(pod),
-        [notes.get(name) for source in SOURCES for name in source.annotations],
+        {name: notes[name] for name in notes if name in ANNOTATIONS or part_key(name)},
         pod["status"].get("nominatedNodeName"),
         {name: spec[name] for name in _SHAPE if name in spec},
         {kind: (terms or {}).get(REQUIRED) for kind, terms in (spec.get("affinity") or {}).items()},

@@ -14,6 +14,7 @@ from numpy.typing import NDArray
 from webhook.devices.source_kai import KAI
 from webhook.devices.sources import SOURCES
 from webhook.devices.types import TOLD, DeviceClaim
+from webhook.kube.gpus import GPU_KINDS
 from webhook.kube.kinds import KINDS
 from webhook.kube.pod import Pod
 from webhook.kube.pod_requests import Demand, counted_demand
@@ -179,11 +180,12 @@ class Situation:
         )
 
     def models(self, mask: Mask) -> str:
-        """The GPU models of these nodes, and whether pods share their GPUs: "NVIDIA-L4, Tesla-T4, shared by several pods"."""
+        """The GPU models of these nodes, and whether their GPUs are divided: "NVIDIA-L4, Tesla-T4, shared by several pods"."""
         columns, rows = self.nodes.columns, np.flatnonzero(mask)
         names = sorted({bare(columns.models[number]) for number in columns.model[rows].tolist()} - {""})
-        shared = len(rows) and (columns.sharing[rows] > 1).all()
-        return listed([*names, *(["shared by several pods"] if shared else [])], 4)
+        ones = {GPU_KINDS[one] for one in columns.one[rows].tolist()}
+        how = "" if "whole" in ones else "in slices" if ones == {"slice"} else "shared by several pods"
+        return listed([*names, *([how] if len(rows) and how else [])], 4)
 
     def matching(self, terms: Iterable[Term]) -> Mask:
         """The rows whose nodes match one of these terms of a node selector, whether they are alive or not."""

@@ -5,12 +5,11 @@ from typing import Any
 
 import numpy as np
 
-from webhook.kube.gpus import vendor
+from webhook.kube.gpus import labelled_count, vendor
 from webhook.kube.other_gpus import RESOURCES
 from webhook.kube.pod import Pod
-from webhook.nodes.nodes import COUNT
 from webhook.placement.constraints import Mask
-from webhook.text import bare, listed, matches, nearest, number_of
+from webhook.text import bare, listed, matches, nearest
 from webhook.whatif.commands import kubectl
 from webhook.whatif.waiting.causes import Cause, Fix
 from webhook.whatif.waiting.nodes import unselected
@@ -110,8 +109,7 @@ def _silent(case: Case, name: str, rows: Mask, alone: Mask) -> Iterator[Cause]:
     if (has := str(offered.get(name, "0"))) != "0":
         why = "the device plugin calls all unhealthy, or has gone"
         text = f"{s.where(rows)}: of {bare(has)} {bare(name)} none is allocatable: {why}"
-    on = f"spec.nodeName={s.named(rows)[0]}"
-    look = kubectl("get", "pods", "-A", "-o", "wide", "--field-selector", on)
-    by_label = [number_of(s.nodes.labels.get(row).get(COUNT)) or 0 for row in range(len(rows))]
+    look = kubectl("get", "pods", "-A", "-o", "wide", "--field-selector", f"spec.nodeName={s.named(rows)[0]}")
+    by_label = [labelled_count(s.nodes.labels.get(row)) for row in range(len(rows))]
     enough = alone & (np.array(by_label) >= asked)
     yield s.cause("devicePluginMissing", text, rows, enough, Fix("look at the device plugin there", look))

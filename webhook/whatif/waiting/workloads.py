@@ -1,11 +1,14 @@
 """Finds workloads whose pods could not be created, and why: a quota, a LimitRange, a webhook, a missing object."""
 
 import re
-from collections.abc import Iterator
-from typing import Final
+from collections.abc import Iterator, Sequence
+from typing import Any, Final
+
+import orjson
 
 from webhook.admission.events import REFUSED
 from webhook.kube.owners import controllers, queue_of
+from webhook.kube.suspended import FIELDS, finished, suspended
 from webhook.text import bare, listed, nearest, plural, printable, quoted
 from webhook.whatif.cluster.snapshot import Object, condition, created
 from webhook.whatif.commands import kubectl
@@ -31,14 +34,14 @@ _KINDS: Final = ("ReplicaSet", "Job", "StatefulSet", "DaemonSet")
 
 
 def not_created(s: Situation, namespace: str | None) -> Iterator[tuple[str, str, list[Cause]]]:
-    """The workloads of a namespace (None: of all) that lack pods, if their controller says why: namespace, name in the form that
-    kubectl takes (replicaset/chat-5d8), and causes."""
-    for kind in _KINDS:
+    """The workloads of a namespace (None: of all) that lack pods, if they are suspended or their controller says why: namespace,
+    name in the form that kubectl takes (replicaset/chat-5d8), and causes."""
+    for kind in dict.fromkeys((*_KINDS, *FIELDS)):
         for (here, name), obj in s.snapshot.named(kind).items():
             if namespace not in (None, here):
                 continue
-            if kind == "Job" and obj["spec"].get("suspend") and not _is_finished(obj):
-                yield here, f"job/{name}", [_suspended(s, here, obj)]
+            if field := suspended(obj):
+                yield here, f"{kind.lower()}/{name}", [_suspended(s, here, obj, field)]
             elif (missing := _missing_pods(kind, obj)) > 0 and (message := _controller_message(s, kind, obj)):
                 lacks = f"{plural(missing, 'pod')} could not be created: "
                 yield here, f"{kind.lower()}/{name}", [refusal(s, here, lacks, message)]
@@ -71,34 +74,44 @@ def refused_elsewhere(s: Situation, namespace: str | None) -> Iterator[tuple[str
             yield here, bare(of), [cause]
 
 
-def _suspended(s: Situation, namespace: str, job: Object) -> Cause:
-    find = s.names_of.find(namespace)
-    if queue := queue_of(job, find):
+def _suspended(s: Situation, namespace: str, obj: Object, field: Sequence[str]) -> Cause:
+    """Who resumes it: Kueue, if it or what made it is in a queue; what made it; else its author."""
+    find, says = s.names_of.find(namespace), f"{'.'.join(field)} is true: "
+    if queue := queue_of(obj, find):
         return queued(queue, namespace)
-    if above := [*controllers(job, find)]:
-        top = f"{above[-1].kind.lower()}/{above[-1].name}"
+    if above := [*controllers(obj, find)]:
+        kind, name, json = above[-1]
+        top = f"{kind.lower()}/{name}"
+        if json and (its := suspended(json)):
+            resume = _resume(kind, name, namespace, its)
+            return Cause.of("suspended", f"{says}{bare(top)} is suspended too, and resumes it", resume)
         look = Fix("see why it has not", kubectl("describe", top, namespace=namespace))
-        return Cause.of("suspended", f"spec.suspend is true: {bare(top)} resumes it", look)
-    spec = """{"spec": {"suspend": false}}"""
-    resume = kubectl("patch", "job", job["metadata"]["name"], "--type", "merge", "-p", spec, namespace=namespace)
-    return Cause.of("suspended", "spec.suspend is true: its pods are made when it is resumed", Fix("resume it", resume))
+        return Cause.of("suspended", f"{says}{bare(top)} resumes it", look)
+    resume = _resume(obj["kind"], obj["metadata"]["name"], namespace, field)
+    return Cause.of("suspended", f"{says}its pods are made when it is resumed", resume)
+
+
+def _resume(kind: str, name: str, namespace: str, field: Sequence[str]) -> Fix:
+    patch: Any = False
+    for key in reversed(field):
+        patch = {key: patch}
+    arguments = ("patch", f"{kind.lower()}/{name}", "--type", "merge", "-p", orjson.dumps(patch).decode())
+    return Fix("resume it", kubectl(*arguments, namespace=namespace))
 
 
 def _missing_pods(kind: str, obj: Object) -> int:
     """How many pods the workload lacks."""
     spec, status = obj["spec"], obj["status"]
     if kind == "Job":
-        if _is_finished(obj):
+        if finished(obj):
             return 0
         wanted = min(spec.get("parallelism", 1), max(0, spec.get("completions", 1 << 30) - status.get("succeeded", 0)))
         return int(wanted) - int(status.get("active", 0))
+    if kind not in _KINDS:
+        return 0
     if kind == "DaemonSet":
         return int(status.get("desiredNumberScheduled", 0)) - int(status.get("currentNumberScheduled", 0))
     return int(spec.get("replicas", 1)) - int(status.get("replicas", 0))
-
-
-def _is_finished(job: Object) -> bool:
-    return any(condition(job, kind).get("status") == "True" for kind in ("Complete", "Failed"))
 
 
 def _controller_message(s: Situation, kind: str, obj: Object) -> str:

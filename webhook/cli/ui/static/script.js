@@ -551,7 +551,7 @@ const inFileOf = (question, name) => embedded && [...new Set(Object.keys(embedde
 const namespaces = () => [...state.holders.namespace.map(each => each.namespace), ...state.waiting.map(row => row.namespace)];
 function startFields() {
   const resources = inFileOf("start", "resource") || state.resources, first = resources[0];
-  const most = Math.max(1, ...state.nodes.map(node => node.sharing ? 0 : node.gpus[first]?.total || 0));
+  const most = Math.max(1, ...state.nodes.map(node => node.one ? 0 : node.gpus[first]?.total || 0));
   return { given: first ? { gpus: String(most), resource: first } : {}, inputs: values => !first ? [make("p", { class: "note" }, "No node offers GPUs by a device plugin.")] : embedded ? [
     field("GPUs", select("gpus", inFileOf("start", "gpus"), values.gpus)), field("resource", select("resource", resources, values.resource))] : [
     field("GPUs", make("input", { name: "gpus", type: "number", min: 1, max: 1024, required: true, value: values.gpus, "data-focus": "field gpus" })),
@@ -599,9 +599,9 @@ function idle(found) {
 }
 function starts(found) {
   const [workload] = found.try.items, on = Object.keys(workload.bound)[0], refused = workload.outcome === "refused";
-  const node = state.nodes.find(each => each.name === on), shared = node?.sharing ? `, each GPU shared by ${node.sharing}` : "";
+  const node = state.nodes.find(each => each.name === on), shared = node?.sharing ? `, each GPU shared by ${node.sharing}` : node?.one ? ", in slices" : "";
   const head = workload.good ? `It would start, on ${on}${node?.model ? ` (${node.model}${shared})` : ""}.` : refused ? "It would be refused." : "It would wait.";
-  return [make("p", { class: `verdict ${workload.good ? node?.sharing ? "warn" : "ok" : "broken"}` }, head), workload.good && node?.sharing ? make("p", { class: "cause" }, "These are shares of GPUs, not whole ones: choose a model for whole GPUs.") : null, workload.message ? make("p", { class: "cause" }, workload.message) : null, ...workload.notes.map(note => make("p", { class: "note" }, note)), ...workload.causes.map(causeOf),
+  return [make("p", { class: `verdict ${workload.good ? node?.one ? "warn" : "ok" : "broken"}` }, head), workload.good && node?.one ? make("p", { class: "cause" }, `These are ${node.one}s of GPUs, not whole ones: choose a model for whole GPUs.`) : null, workload.message ? make("p", { class: "cause" }, workload.message) : null, ...workload.notes.map(note => make("p", { class: "note" }, note)), ...workload.causes.map(causeOf),
     make("p", { class: "note" }, "Pods that wait already go first."),
     make("details", {}, make("summary", {}, "The pod that was tried: pod.yaml ", copied(JSON.stringify(found.manifest, null, 1))), make("pre", { class: "diff" }, JSON.stringify(found.manifest, null, 1))),
     workload.causes.some(each => ["gpusTaken", "gpusFragmented"].includes(each.cause)) ? make("p", { class: "note" }, "Nodes that a few moves would free as a whole: ", make("button", { type: "button", on: { click: () => choose({ ask: address("drain") }) } }, ASKED.drain.text)) : null];

@@ -1,0 +1,69 @@
+"""KubeRay: replicas of several hosts, and what `why` finds above Ray's pods."""
+
+import asyncio
+from collections.abc import Callable
+
+import pytest
+
+from tests.controlplane.objects import Json, made, pod_spec
+from tests.controlplane.settings import HOST
+from tests.e2e.behaviour.case import ZONE, Case, not_told, runs
+from tests.e2e.behaviour.play import Played, judged
+from tests.e2e.others.kit import assert_made_once, each_in_one, follow, racks
+from tests.e2e.others.room import Place, Room, Start
+
+pytestmark = pytest.mark.others
+_REPLICA = "ray.io/worker-group-replica-name"
+
+
+def _setup(place: Place) -> Start:
+    flags = {"metrics-addr": "0", "health-probe-bind-address": f"{HOST}:{place.health}"}
+    return Start({}, flags | {"enable-leader-election": "false"}, f"http://{HOST}:{place.health}/readyz")
+
+
+OTHERS = {"kuberay": _setup}
+
+
+def _cluster(replicas: int, hosts: int = 1, gpus: int = 8) -> Json:
+    """The spec of a RayCluster, with a head that has no GPU."""
+    workers: Json = {"groupName": "gpus", "replicas": replicas, "minReplicas": replicas, "maxReplicas": replicas}
+    workers |= {"numOfHosts": hosts, "rayStartParams": {}, "template": {"spec": pod_spec(gpus)}}
+    head = {"rayStartParams": {}, "template": {"spec": pod_spec(0)}}
+    return {"rayVersion": "2.52.0", "headGroupSpec": head, "workerGroupSpecs": [workers]}
+
+
+CASES = [
+    Case(
+        "each replica of several hosts runs in one zone, of a cluster that is larger than a zone",
+        racks(3, 2, ZONE),
+        [made("RayCluster", "served", spec=_cluster(3, hosts=2))],
+        [runs(count=7), each_in_one(_REPLICA, ZONE), not_told("served", "remove")],
+    ),
+    Case(
+        "each replica of a RayService that has several hosts too",
+        racks(2, 2, ZONE),
+        [made("RayService", "served", spec={"serveConfigV2": "", "rayClusterConfig": _cluster(2, hosts=2)})],
+        [runs(count=5), each_in_one(_REPLICA, ZONE), not_told("served", "remove")],
+    ),
+]
+
+
+@pytest.mark.parametrize("case", CASES, ids=[case.id for case in CASES])
+def test_with_us_and_without(case: Case, played: dict[str, Played]) -> None:
+    judged(case, played)
+
+
+def test_no_pod_is_made_again(played: dict[str, Played], room: Room) -> None:
+    assert_made_once(room, played)
+
+
+_SUSPENDED = [
+    ("RayCluster", lambda value: _cluster(2) | {"suspend": value}),
+    ("RayJob", lambda value: {"entrypoint": "true", "rayClusterSpec": _cluster(2), "suspend": value}),
+    ("RayService", lambda value: {"serveConfigV2": "", "rayClusterConfig": _cluster(2) | {"suspend": value}}),
+]
+
+
+@pytest.mark.parametrize(("kind", "spec"), _SUSPENDED, ids=[kind for kind, _ in _SUSPENDED])
+def test_why_follows_it_from_suspended_to_bound(kind: str, spec: Callable[[bool], Json], room: Room) -> None:
+    asyncio.run(follow(room, kind, spec))

@@ -1,0 +1,21 @@
+"""GPU sharing by Alibaba Cloud, and by Tencent's gpu-manager, which is built alike."""
+
+from typing import Final
+
+from webhook.vendors.model import Resource, Vendor
+
+ALIYUN: Final = Vendor(
+    name="Alibaba Cloud",
+    facts={
+        "https://github.com/AliyunContainerService/gpushare-scheduler-extender/blob/master/docs/userguide.md": (
+            Resource("aliyun.com/gpu-*", "part", vendor="nvidia.com"),
+            Resource("aliyun.com/*", "none"),
+        ),
+    },
+)
+TENCENT: Final = Vendor(
+    name="Tencent Cloud",
+    facts={
+        "https://github.com/tkestack/gpu-manager": (Resource("tencent.com/vcuda-*", "part", vendor="nvidia.com"),),
+    },
+)

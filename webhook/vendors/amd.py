@@ -1,0 +1,45 @@
+"""GPUs of AMD: its device plugin and node labeller, GPU Operator, container toolkit and DRA driver."""
+
+from typing import Final
+
+from webhook.vendors.model import (
+    DeviceClass,
+    Divided,
+    Label,
+    Namespace,
+    Profile,
+    Resource,
+    RuntimeClass,
+    Taint,
+    Variable,
+    Vendor,
+)
+
+_GPU: Final = "amd.com/gpu"
+_PARTITION: Final = "amd.com/gpu.compute-memory-partition"
+
+AMD: Final = Vendor(
+    name="AMD",
+    facts={
+        "https://github.com/ROCm/k8s-device-plugin/blob/master/docs/user-guide/resource-allocation.md": (
+            Resource(_GPU, counted=True),
+            Taint(_GPU, always=True),
+        ),
+        "https://github.com/ROCm/k8s-device-plugin/blob/master/internal/pkg/types/constants.go": (
+            Label("amd.com/gpu.product-name", "model"),
+            Label("amd.com/gpu.*", "hardware"),
+            *[Divided(_GPU, "slice", _PARTITION, f"{mode}_*", alone=False) for mode in ("cpx", "qpx", "dpx")],
+            Profile("cpx_*", 8),
+            Profile("qpx_*", 4),
+            Profile("dpx_*", 2),
+        ),
+        "https://github.com/ROCm/container-toolkit": (
+            Variable("AMD_VISIBLE_DEVICES"),
+            Variable("HIP_VISIBLE_DEVICES", "own"),
+            Variable("ROCR_VISIBLE_DEVICES", "own"),
+            RuntimeClass("amd*"),
+        ),
+        "https://github.com/ROCm/gpu-operator": (Namespace("kube-amd-gpu"),),
+        "https://github.com/ROCm/k8s-gpu-dra-driver": (DeviceClass("gpu.amd.com", "amd.com"),),
+    },
+)

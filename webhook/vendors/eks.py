@@ -1,0 +1,29 @@
+"""GPUs on Amazon's Elastic Kubernetes Service, and on machines that Karpenter makes there."""
+
+from typing import Final
+
+from webhook.vendors.model import HostPath, Label, Resource, Vendor
+
+EKS: Final = Vendor(
+    name="Amazon EKS",
+    facts={
+        "https://karpenter.sh/docs/reference/instance-types/": (
+            Label("karpenter.k8s.aws/instance-gpu-name", "model"),
+            Label("karpenter.k8s.aws/instance-gpu-count", "present"),
+            Label("karpenter.k8s.aws/instance-*", "hardware"),
+        ),
+        "https://docs.aws.amazon.com/eks/latest/userguide/managed-node-groups.html": (
+            Label("eks.amazonaws.com/nodegroup", "pool"),
+        ),
+        "https://github.com/kubernetes/autoscaler/blob/master/cluster-autoscaler/cloudprovider/aws/README.md": (
+            Label("k8s.amazonaws.com/accelerator", "present"),
+        ),
+        "https://github.com/eksctl-io/eksctl": (Label("alpha.eksctl.io/nodegroup-name", "pool"),),
+        "https://github.com/awslabs/aws-virtual-gpu-device-plugin": (Resource("k8s.amazonaws.com/vgpu", "none"),),
+        "https://github.com/awslabs/amazon-eks-ami": (
+            HostPath("/mnt/k8s-disks/0/kubelet", "node"),
+            HostPath("/mnt/k8s-disks/0/containerd", "node"),
+            HostPath("/mnt/k8s-disks/0/pods", "node"),
+        ),
+    },
+)

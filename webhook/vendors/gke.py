@@ -1,0 +1,43 @@
+"""GPUs on Google Kubernetes Engine."""
+
+from typing import Final
+
+from webhook.vendors.model import Annotation, Divided, Gate, HostPath, Label, Taint, Vendor
+
+_CLIENTS: Final = "cloud.google.com/gke-max-shared-clients-per-gpu"
+
+GKE: Final = Vendor(
+    name="Google Kubernetes Engine",
+    facts={
+        "https://docs.cloud.google.com/kubernetes-engine/docs/how-to/gpus": (
+            Label("cloud.google.com/gke-accelerator", "model"),
+            Label("cloud.google.com/gke-nodepool", "pool"),
+            Label("cloud.google.com/gke-gpu", "present"),
+            Label("cloud.google.com/gke-gpu-driver-version", "mode"),
+            Label("cloud.google.com/gke-spot", "spot"),
+            Taint("cloud.google.com/impending-node-termination", says="leaving"),
+        ),
+        "https://docs.cloud.google.com/kubernetes-engine/docs/concepts/timesharing-gpus": (
+            Divided("nvidia.com/gpu", "slice", "cloud.google.com/gke-gpu-partition-size"),
+            Divided("nvidia.com/gpu", "share", "cloud.google.com/gke-gpu-sharing-strategy", into=_CLIENTS),
+            Divided("nvidia.com/gpu", "share", _CLIENTS, into=_CLIENTS),
+            Label("cloud.google.com/gke-gpu-sharing-strategy", "mode"),
+            Label("cloud.google.com/gke-gpu-partition-size", "mode"),
+            Label(_CLIENTS, "mode"),
+        ),
+        "https://github.com/GoogleCloudPlatform/container-engine-accelerators/tree/master/nri_device_injector": (
+            Annotation("devices.gke.io*", "besideGpu"),
+        ),
+        "https://github.com/GoogleCloudPlatform/container-engine-accelerators/tree/master/gpudirect-rdma": (
+            HostPath("/home/kubernetes/bin/nvidia"),
+            HostPath("/home/kubernetes/bin/gib"),
+        ),
+        "https://cloud.google.com/container-optimized-os/docs/concepts/disks-and-filesystem": (
+            HostPath("/home/kubernetes", "node"),
+            HostPath("/mnt/stateful_partition", "node"),
+        ),
+        "https://github.com/AI-Hypercomputer/xpk": (
+            Gate("gke.io/topology-aware-auto-*", "the topology scheduler of GKE", "it has placed all pods of the job"),
+        ),
+    },
+)

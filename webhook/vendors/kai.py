@@ -1,0 +1,29 @@
+"""KAI and Run:ai, whose schedulers give out parts of NVIDIA's GPUs."""
+
+from typing import Final
+
+from webhook.vendors.model import ContainerPart, Part, Scheduler, SharedBy, Vendor
+
+KAI: Final = Vendor(
+    name="KAI and Run:ai",
+    facts={
+        "https://github.com/kai-scheduler/KAI-Scheduler/blob/main/docs/gpu-sharing/README.md": (
+            Part("gpu-fraction", "nvidia.com"),
+            Part("gpu-memory", "nvidia.com"),
+            Part("gpu-fraction-num-devices", "nvidia.com"),
+            Scheduler("kai-scheduler", parts=True),
+            Scheduler("runai-scheduler", parts=True),
+        ),
+        "https://github.com/kai-scheduler/KAI-Scheduler/tree/main/pkg/binder/common/gpusharingconfigmap": (
+            SharedBy("runai/shared-gpu-configmap", "gpu-fraction-container-name"),
+        ),
+        "https://github.com/kai-scheduler/kai-gpu-fractioning/blob/main/README.md": (
+            ContainerPart(
+                "nvidia.com/container.",
+                "nvidia.com",
+                asks=("gpu-memory.request", "gpu-memory.limit"),
+                harmless=("gpu-compute.mode", "gpu-compute.request"),
+            ),
+        ),
+    },
+)
