@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.cli.objects import call, kubeconfig
+from tests.cli.objects import CLUSTER, call, kubeconfig, write
 from tests.feeds.fake_api import fake_api
 
 
@@ -34,3 +34,29 @@ async def test_each_request_is_of_whom_the_options_say(tmp_path: Path) -> None:
 def test_wrong_options_say_what_is_wanted(tmp_path: Path, options: list[str], said: str) -> None:
     result = call("why", "--kubeconfig", kubeconfig(tmp_path, "http://127.0.0.1:1"), *options)
     assert (result.exit_code, said in result.stderr) == (2, True)
+
+
+@pytest.mark.parametrize(
+    ("arguments", "lines"),
+    [
+        pytest.param(["why", "-n", "team"], ["pod/waits"], id="pods that wait"),
+        pytest.param(["top"], ["node/gpu-a", "node/gpu-b", "node/gpu-c"], id="nodes"),
+        pytest.param(["top", "namespaces"], ["namespace/team"], id="namespaces"),
+        pytest.param(["top", "workloads"], ["pod/trainer"], id="workloads"),
+    ],
+)
+def test_the_names_alone_are_as_kubectl_takes_them(tmp_path: Path, arguments: list[str], lines: list[str]) -> None:
+    assert call(*arguments, "-o", "name", "--from", write(tmp_path, *CLUSTER)).stdout.splitlines() == lines
+
+
+def test_a_table_without_its_titles(tmp_path: Path) -> None:
+    file = write(tmp_path, *CLUSTER)
+    title, *rows = call("why", "--from", file).stdout.splitlines()
+    assert title.startswith("POD ")
+    assert call("why", "--no-headers", "--from", file).stdout.splitlines() == rows
+    assert call("why", "--from", file).stdout.splitlines() == [title, *rows], "it is of one command"
+
+
+def test_what_has_no_names_says_so() -> None:
+    result = call("doctor", "-o", "name", "--from", "-", stdin=b'{"kind": "List", "apiVersion": "v1", "items": []}')
+    assert "-o name: this answer is not about objects with names" in result.stderr

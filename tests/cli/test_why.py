@@ -15,6 +15,7 @@ from tests.controlplane.objects import pod
 from tests.whatif.waiting.waits import held, obj, waiting
 from webhook.whatif.waiting.causes import CAUSES
 
+BY_SHIPPED = "fixes were tried by the shipped policy, since there is no ConfigMap gpu-admission-policy\n"
 GOLDEN = """\
 team/waits
   untoleratedTaint: node gpu-b: tainted nvidia.com/gpu=present:NoSchedule, which the pod does not tolerate
@@ -85,7 +86,7 @@ def test_a_workload_stands_for_its_pods_those_that_wait_first(tmp_path: Path, na
     pods = [of_job(placed(pod(f"train-3-{word}", 8), None), "train-3") for word in ("a", "b")]
     runs = of_job(placed(pod("train-3-0", 1), "gpu-a"), "train-3")
     found = call("why", name, "-n", "team", "--from", write(tmp_path, *CLUSTER, runs, *pods))
-    assert (found.exit_code, found.stderr) == (0, "")
+    assert (found.exit_code, found.stderr) == (0, BY_SHIPPED)
     assert found.stdout.splitlines()[0] == "3 pods of job/train-3: on gpu-a (1); 2 without a node"
     assert "\nteam/job/train-3 × 2\n" in found.stdout
     assert found.stdout.count("gpusTaken: ") == 1

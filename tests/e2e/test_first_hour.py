@@ -32,7 +32,7 @@ SAYS = (
     "the node that was chosen",
     "[deviceEnv]",
     "deployment.apps/chat patched",
-    "! nodeSelector: nodeSelector nvidia.com/gpu.product=GPU-X is on no node",
+    "nodeSelector: nodeSelector nvidia.com/gpu.product=GPU-X is on no node",
     'deployment.apps "chat" deleted',
     f"namespace/{TEAM} unlabeled",
 )

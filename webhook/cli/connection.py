@@ -1,4 +1,4 @@
-"""Options of kubectl about a connection, of each command that reads a cluster: whose rights it has, and how long it waits."""
+"""Options of kubectl that each command takes which reads a cluster: whose rights it has, how long it waits; no headers."""
 
 import re
 from typing import Annotated, Any, Final
@@ -6,6 +6,7 @@ from typing import Annotated, Any, Final
 import typer
 from typer.main import get_command
 
+from webhook.cli.terminal import headers
 from webhook.errors import BadInput
 from webhook.feeds.access import Access
 from webhook.text import quoted
@@ -17,6 +18,10 @@ _given: dict[str, Any] = {}
 
 def _keep(option: typer.CallbackParam, value: Any) -> None:
     _given[str(option.name)] = value
+
+
+def _headers(left_out: bool) -> None:
+    headers["shown"] = not left_out
 
 
 _kept: Final[dict[str, Any]] = {"callback": _keep, "expose_value": False, "show_default": False}
@@ -35,6 +40,9 @@ def _options(
     request_timeout: Annotated[
         str | None, typer.Option(metavar="TIME", help="How long an answer may take, for example 30s.", **_kept)
     ] = None,
+    no_headers: Annotated[
+        bool, typer.Option("--no-headers", help="Tables without their titles.", callback=_headers, expose_value=False)
+    ] = False,
 ) -> None:
     """Never called: typer makes the options of it."""
 

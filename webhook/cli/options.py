@@ -49,6 +49,6 @@ Metrics = Annotated[
 ]
 
 
-Format = Literal["table", "wide", "json", "yaml"]
-"""How an answer is printed: a table for people, or a document for programs."""
+Format = Literal["table", "wide", "json", "yaml", "name"]
+"""How an answer is printed: a table for people, a document for programs, or the names alone, for other commands."""
 Output = Annotated[Format, typer.Option("-o", "--output", help="`json` and `yaml` are for scripts, and do not change.")]

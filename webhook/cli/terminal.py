@@ -119,7 +119,12 @@ API: Final = "gpu-admission.io/v1"
 
 
 def document(answer: list[Any] | dict[str, Any], output: Format, kind: str) -> bool:
-    """Print a list or an object of this kind if `output` is JSON or YAML. Returns False, and prints nothing, if it is a table."""
+    """Print a list or an object of this kind, or the names in it, if `output` says so. Returns False, and prints nothing, for a
+    table. Raises BadInput if it has no names."""
+    if output == "name":
+        for each in answer if isinstance(answer, list) else [answer]:
+            out(printable(_name_of(each, kind)))
+        return True
     head = {"apiVersion": API, "kind": f"{kind}List" if isinstance(answer, list) else kind}
     answer = {**head, **({"items": answer} if isinstance(answer, list) else answer)}
     if output == "json":
@@ -131,9 +136,23 @@ def document(answer: list[Any] | dict[str, Any], output: Format, kind: str) -> b
     return True
 
 
+def _name_of(entry: Mapping[str, Any], kind: str) -> str:
+    """`kind/name` of what an entry is about, as kubectl takes it."""
+    if of := next((entry[key] for key in ("workload", "model") if key in entry and "name" not in entry), None):
+        return "/".join(str(of).split("/")[-2:])
+    for key, word in (("name", {"Why": "pod", "Top": "node"}.get(kind)), ("node", "node"), ("namespace", "namespace")):
+        if word and key in entry:
+            return str(entry[key]) if "/" in entry[key] else f"{word}/{entry[key]}"
+    raise BadInput("-o name: this answer is not about objects with names")
+
+
 def escaped(text: str) -> str:
     """JSON with each character escaped that a terminal would not show, such as one that turns the direction of writing."""
     return "".join([c if c.isprintable() or c == "\n" else json.dumps(c)[1:-1] for c in text])
+
+
+headers: Final = {"shown": True}
+"""Whether tables have their titles: a process runs one command."""
 
 
 def table(
@@ -168,7 +187,8 @@ def table(
             widths[widest] = limit
             for row in cells:
                 row[widest] = _cut(row[widest], limit)
-    _print([_line([(row[at], widths[at], right[at]) for at in shown]) for row in cells], cut=cut_last)
+    rows_shown = cells if headers["shown"] else cells[1:]
+    _print([_line([(row[at], widths[at], right[at]) for at in shown]) for row in rows_shown], cut=cut_last)
 
 
 def _total(widths: Sequence[int], shown: Sequence[int]) -> int:

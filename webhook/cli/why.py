@@ -10,7 +10,7 @@ from rich.text import Text
 from webhook.cli import options
 from webhook.cli.alike import alike
 from webhook.cli.decided import decision_of, show_decision
-from webhook.cli.reading import namespace_of, policy_of, selector, snapshot_of
+from webhook.cli.reading import decided_by, namespace_of, policy_of, selector, snapshot_of
 from webhook.cli.terminal import PROGRAM, age, clear, document, repeated, say, show, table
 from webhook.kube.pod import labels_of
 from webhook.policy.model import Policy
@@ -66,6 +66,7 @@ def why(
                 clear()
             if not document(documents(snapshot, rules, found), output, "Why"):
                 _print_asked(snapshot, rules, found, wide=wide)
+                say(f"fixes were tried by {decided_by(policy, snapshot)}", "dim")
             return
         waiting = [each for each in answers(snapshot, rules, where) if matches(labels_of(each.pod) if each.pod else {})]
         if watch and output in ("table", "wide"):

@@ -87,3 +87,33 @@ def test_opting_in_is_told_where_it_would_do(
     (tainted,) = [cause for cause in causes if cause.cause == "untoleratedTaint"]
     assert tainted.fix.endswith(OPT_IN) == told
     assert ("opt in" in tainted.fix) == told
+
+
+@pytest.mark.parametrize(
+    ("bound", "told"),
+    [((2, 2), True), ((4, 2), False), ((2, 0), False)],
+    ids=["two halves", "one is whole", "one alone"],
+)
+def test_groups_that_wait_for_each_other_are_told(tmp_path: Path, bound: tuple[int, int], told: bool) -> None:
+    """A LeaderWorkerSet with groups of four, each pod on a node of its own."""
+    lws = "leaderworkerset.sigs.k8s.io"
+    pods = []
+    for group, count in enumerate(bound):
+        for number in range(4):
+            on = f"n{group}{number}" if number < count else None
+            made = placed(
+                pod(f"vllm-{group}-{number}", 8, labels={f"{lws}/name": "vllm", f"{lws}/group-index": str(group)}), on
+            )
+            made["metadata"]["annotations"] = {f"{lws}/size": "4"}
+            pods.append(made)
+    pods.append(waiting(8))
+    pods[-1]["metadata"] |= {"labels": pods[0]["metadata"]["labels"], "annotations": {f"{lws}/size": "4"}}
+    nodes = [node(each["spec"]["nodeName"]) for each in pods if each["spec"].get("nodeName")]
+    notes = [note for note in answer(tmp_path, *nodes, *pods).notes if "groups" in note]
+    assert notes == (
+        [
+            "its groups 0 (2), 1 (2) hold GPUs, and none has the 4 pods of a group: with one replica less (replicas: 1) what that one holds is for the others"
+        ]
+        if told
+        else []
+    )

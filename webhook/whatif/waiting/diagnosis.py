@@ -113,7 +113,7 @@ class Diagnosis:
             *notes.ending(case, full),
             *notes.limit_range(pod, causes),
         ]
-        return Findings(causes, [*notes.ahead(case), *more])
+        return Findings(causes, [*notes.ahead(case), *notes.half_groups(case), *more])
 
 
 def _but_for(others: list[tuple[Reason, Cause]], causes: list[Cause]) -> list[Cause]:

@@ -1,13 +1,14 @@
 """What a person asks next about a pod that waits: who is ahead of it, whom it could preempt, and whether a node will come."""
 
+from collections import Counter
 from collections.abc import Iterable, Iterator
 from typing import Final
 
 import numpy as np
 
-from webhook.kube.pod import Pod, annotations_of, priority_of
+from webhook.kube.pod import Pod, annotations_of, labels_of, priority_of
 from webhook.placement.constraints import Mask
-from webhook.text import bare, listed, plural
+from webhook.text import bare, listed, number_of, plural
 from webhook.whatif.cluster.report import gpus_of
 from webhook.whatif.cluster.snapshot import Object, full_name
 from webhook.whatif.waiting import resources
@@ -23,6 +24,7 @@ _AUTOSCALERS: Final = {
 """What the Events of the cluster autoscaler about a pod mean, by their reason (cluster-autoscaler/processors/status)."""
 _KARPENTER: Final = {"Nominated": "a node will come", "FailedScheduling": "no node will come"}
 """The same of Karpenter (pkg/controllers/provisioning/scheduling/events)."""
+_LWS: Final = "leaderworkerset.sigs.k8s.io"
 _FULL: Final = ("gpusFragmented", "gpusTaken")
 """Causes after which people ask whether a node will come."""
 _TOO_LITTLE: Final = (
@@ -43,6 +45,19 @@ def ahead(case: Case) -> Iterator[str]:
         before.sort(key=priority_of, reverse=True)
         names = listed([full_name(pod) for pod in before], _MAX_NAMED)
         yield f"ahead of it by priority: {plural(len(before), 'pod')} with GPUs ({names})"
+
+
+def half_groups(case: Case) -> Iterator[str]:
+    """Of a LeaderWorkerSet that groups hold GPUs, and that none is whole: then they wait for each other for ever."""
+    s, name, bound = case.situation, labels_of(case.pod).get(f"{_LWS}/name"), Counter[str]()
+    size = number_of(annotations_of(case.pod).get(f"{_LWS}/size")) or 0
+    for _, pod in s.bound if name else ():
+        if labels_of(pod).get(f"{_LWS}/name") == name and pod["metadata"]["namespace"] == case.namespace:
+            bound[labels_of(pod).get(f"{_LWS}/group-index") or ""] += 1
+    if len(bound) > 1 and max(bound.values()) < size:
+        groups = listed([f"{bare(group)} ({count})" for group, count in sorted(bound.items())])
+        text = f"its groups {groups} hold GPUs, and none has the {size} pods of a group"
+        yield f"{text}: with one replica less (replicas: {len(bound) - 1}) what that one holds is for the others"
 
 
 def preemption(case: Case, only_full: Mask) -> Iterator[str]:
