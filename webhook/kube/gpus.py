@@ -122,3 +122,8 @@ class _Kinds(dict[str, GpuKind | None]):
 def vendor(resource: str) -> str:
     """The domain of a resource name: "nvidia.com" for "nvidia.com/mig-1g.10gb"."""
     return resource.partition("/")[0]
+
+
+def is_same_vendor(resource: str, driver: str) -> bool:
+    """Whether a resource and a driver of DRA are of one vendor, as nvidia.com/gpu and gpu.nvidia.com."""
+    return driver == vendor(resource) or driver.endswith(f".{vendor(resource)}")

@@ -21,7 +21,7 @@ from webhook.devices.layout import Amounts, Layout, NodeDevices
 from webhook.devices.source_kai import KAI
 from webhook.devices.sources import SOURCES
 from webhook.devices.types import DRA, WHOLE
-from webhook.kube.gpus import Gpus, labelled_count, vendor
+from webhook.kube.gpus import Gpus, is_same_vendor, labelled_count
 from webhook.nodes.nodes import UNKNOWN_AMOUNT
 from webhook.nodes.table import Floats
 from webhook.state.state import ClusterState
@@ -131,11 +131,6 @@ def _share_out(state: ClusterState, plugin: GpuAmounts, claims: GpuAmounts, row:
     claims.offered[row] = claims.installed[row] = taken
     for part in (plugin.offered, plugin.installed):
         part[row] = max(0.0, part[row] - taken)
-
-
-def is_same_vendor(resource: str, driver: str) -> bool:
-    """Whether a resource and a driver of DRA are of one vendor, as nvidia.com/gpu and gpu.nvidia.com."""
-    return driver == vendor(resource) or driver.endswith(f".{vendor(resource)}")
 
 
 def models_of(state: ClusterState) -> Models:
