@@ -303,7 +303,7 @@ class Nodes:
             change = amounts.get(resource, 0) - int(capacity[row])
             if change:
                 capacity[row] += change
-                columns.free[resource][row] += change
+                columns.add_free(resource, row, change)
                 changed = True
             if columns.installed[resource][row] != installed.get(resource, 0):
                 columns.installed[resource][row] = installed.get(resource, 0)

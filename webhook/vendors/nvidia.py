@@ -103,7 +103,10 @@ NVIDIA: Final = Vendor(
             Resource("nvidia.com/vgpu", "slice"),
         ),
         "https://github.com/NVIDIA/kubevirt-gpu-device-plugin/blob/master/pkg/device_plugin/device_plugin.go": (
-            *[Resource(f"nvidia.com/{family}*") for family in ("GM", "GP", "GV", "TU", "GA", "AD", "GH", "GB")],
+            *[
+                Resource(f"nvidia.com/{family}*")
+                for family in ("GM2", "GP1", "GV1", "TU1", "GA1", "AD1", "GH1", "GB1", "GB2")
+            ],
             Resource("nvidia.com/GRID_*", "slice"),
             Resource("nvidia.com/NVIDIA_*", "slice"),
         ),
