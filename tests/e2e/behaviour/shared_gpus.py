@@ -90,16 +90,6 @@ CASES = [
         )
         for way, (of, word) in DIVIDED.items()
     ],
-    *[
-        Case(
-            f"a pod of nine is refused beside {way}: no node has so many GPUs",
-            [of, bare("b")],
-            [pod("one", 9)],
-            [TOO_MANY],
-            fewer="9 slices or shares are not 9 GPUs",
-        )
-        for way, (of, _) in DIVIDED.items()
-    ],
     goes_to(
         "b",
         "a pod of two goes to whole GPUs before AMD's partitions that are called GPUs",
