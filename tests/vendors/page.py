@@ -42,6 +42,10 @@ KINDS: Final[dict[type[Any], Kind]] = {
     model.Variable: Kind("variables", lambda of: f"`{of.name}`: {_GIVES[of.gives]}"),
     model.Annotation: Kind("annotations", lambda of: f"`{of.key}`: {_GIVES[of.gives]}"),
     model.Part: Kind("annotations for parts", lambda of: f"`{of.key}`"),
+    model.ContainerPart: Kind(
+        "annotations for parts of containers",
+        lambda of: f"`{of.prefix}CONTAINER.`: {', '.join(f'`{word}`' for word in (*of.asks, *of.harmless))}",
+    ),
     model.SharedBy: Kind("who gets a part", lambda of: f"`{of.container}`, `{of.config_map}`"),
     model.HostPath: Kind("paths of nodes", lambda of: f"`{of.path}`: {'the node' if of.gives == 'node' else 'data'}"),
     model.DeviceMount: Kind("mounts that give devices", lambda of: f"`/var/run/{of.name}`"),

@@ -236,7 +236,9 @@ def _print(
         table(["NODE", "POOL", "MODEL", "HEALTH", *titles, *more], rows, drop=_DROPPED)
         out("")
     of: Literal["pool", "model"] = "model" if by else "pool"
-    groups = [(group[of] or "-", group, [n for n in reports if n[of] == group[of]]) for group in pools(reports, of)]
+    groups: list[Group] = [
+        (group[of] or "-", group, [n for n in reports if n[of] == group[of]]) for group in pools(reports, of)
+    ]
     every, groups = (groups[-1:], groups[:-1]) if groups[-1][1][of] is None else ([], groups)
     groups = [part for group in groups for part in _apart(group, of, gpus)]
     if every:

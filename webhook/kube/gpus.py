@@ -33,7 +33,7 @@ class GpuName(NamedTuple):
     kind: GpuKind
 
 
-_WHOLE_OF: Final = {each.name: each.of for each in every(Resource) if each.of}
+_WHOLE_OF: Final = {each.name: each.of for each in every(Resource) if each.of and each.one in GPU_KINDS}
 SILICON: Final = {
     name: (whole, *[part for part, of in _WHOLE_OF.items() if of == whole])
     for whole in _WHOLE_OF.values()

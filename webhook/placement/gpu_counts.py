@@ -69,7 +69,7 @@ def count(state: ClusterState, gpus: Gpus, health: Health, uses: Mapping[str, No
     held, models = _held(state, amounts), models_of(state)
     total, taken, withdrawn = (np.zeros(columns.size) for _ in range(3))
     for name, each in amounts.items():
-        if (whole := SILICON.get(name, (name,))[0]) != name and whole in amounts:
+        if (first := SILICON.get(name, (name,))[0]) != name and first in amounts:
             continue  # the same devices
         total += each.offered
         taken += each.allocated
