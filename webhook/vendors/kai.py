@@ -11,8 +11,8 @@ KAI: Final = Vendor(
             Part("gpu-fraction", "nvidia.com"),
             Part("gpu-memory", "nvidia.com"),
             Part("gpu-fraction-num-devices", "nvidia.com"),
-            Scheduler("kai-scheduler", parts=True),
-            Scheduler("runai-scheduler", parts=True),
+            Scheduler("kai-scheduler"),
+            Scheduler("runai-scheduler"),
         ),
         "https://github.com/kai-scheduler/kai-gpu-fractioning": (
             Condition("gpu-sharing.nvidia.com/Ready", sick="False", of_parts=True),

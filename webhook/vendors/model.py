@@ -186,10 +186,9 @@ class SharedBy:
 
 @dataclass(frozen=True, slots=True)
 class Scheduler:
-    """A scheduler that gives out GPUs. `parts`: also parts of them, for which pods ask by annotations."""
+    """A scheduler that gives out parts of GPUs, for which pods ask by annotations."""
 
     name: str
-    parts: bool = False
 
 
 @dataclass(frozen=True, slots=True)
