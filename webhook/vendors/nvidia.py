@@ -5,9 +5,11 @@ from typing import Final
 from webhook.vendors.model import (
     Annotation,
     Condition,
+    CudaImage,
     DeviceClass,
     DeviceMount,
     Divided,
+    ForDesktops,
     HostPath,
     Label,
     Metric,
@@ -45,6 +47,7 @@ NVIDIA: Final = Vendor(
             Label("nvidia.com/gpu.clique", "domain"),
             Label("nvidia.com/cuda.driver-version.*", "driver"),
             Label("nvidia.com/cuda.runtime-version.*", "cuda"),
+            Label("nvidia.com/cuda.runtime.*", "cuda"),
             Label("nvidia.com/gpu.family", "hardware"),
             Label("nvidia.com/gpu.*", "hardware"),
             Label(_REPLICAS, "mode"),
@@ -82,6 +85,13 @@ NVIDIA: Final = Vendor(
                     "upgrade-failed",
                 ),
             ),
+        ),
+        "https://gitlab.com/nvidia/container-images/cuda": (CudaImage("nvidia/cuda"),),
+        "https://github.com/pytorch/pytorch/blob/main/docker.Makefile": (
+            CudaImage("pytorch/pytorch", before="cuda", but=("runtime",)),
+        ),
+        "https://docs.nvidia.com/deploy/cuda-compatibility/forward-compatibility.html": tuple(
+            [ForDesktops(f"{brand}{model}-") for brand in ("NVIDIA-", "") for model in ("GeForce", "TITAN")]
         ),
         "https://github.com/NVIDIA/NVSentinel/blob/main/preflight/pkg/webhook/injector.go": (
             HostPath("/run/nvsentinel", label="nvsentinel.nvidia.com/preflight"),
