@@ -169,8 +169,9 @@ SUSPENDED = [
 def test_what_is_suspended_is_found_by_its_name(tmp_path: Path, kind: str, spec: Json, field: str, patch: str) -> None:
     name = f"{kind.lower()}/fit"
     (found,) = asked(snapshot(tmp_path, obj(kind, "fit", spec)), load_policy(), "team", name).answers
-    text, fix = f"{field} is true: its pods are made when it is resumed", f"kubectl patch {kind.lower()}/fit -n team"
-    assert found.causes == [Cause("suspended", text, f"resume it: {fix} --type merge -p '{patch}'")]
+    text = f"{field} is true: its pods are made when it is resumed"
+    resume = "kubectl", "patch", name, "--type", "merge", "-p", patch, "-n", "team"
+    assert found.causes == [Cause.of("suspended", text, Fix("resume it", resume))]
     queued = obj(kind, "fit", spec, metadata={"labels": {KUEUE: "gpus"}})
     (found,) = asked(snapshot(tmp_path, queued), load_policy(), "team", name).answers
     assert [each[:2] for each in found.causes] == [("queued", 'Kueue has not admitted it from queue "gpus"')]
@@ -217,7 +218,7 @@ def test_what_is_suspended_with_what_made_it_is_one_entry(tmp_path: Path) -> Non
     for name in ("trainjob/fit", "jobset/fit", "job/fit-node-0"):
         (found,) = asked(cluster, load_policy(), "team", name).answers
         assert found.name == name
-        assert "kubectl patch trainjob/fit -n team" in found.causes[0].fix
+        assert "kubectl patch trainjob/fit --type merge" in found.causes[0].fix
 
 
 @pytest.mark.parametrize(
