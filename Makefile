@@ -46,7 +46,7 @@ test-live: $(READY) chromium ## Run the tests that need a control plane
 	  status=0; for part in $$parts; do wait $$part || status=1; done; exit $$status
 
 # Not part of `make test`: to build these controllers takes as long as the control plane.
-test-others: $(READY) ## Run the tests beside JobSet, LeaderWorkerSet, Karpenter, Kueue and the descheduler; builds these on first use
+test-others: $(READY) ## Run the tests beside other controllers (JobSet, Karpenter, Kueue, KubeRay, …); builds these on first use
 	$(BUILD) --others
 	$(BIN)/pytest -q -m others tests/e2e/others
 

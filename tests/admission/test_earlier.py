@@ -181,14 +181,14 @@ def test_a_sidecar_counts() -> None:
     assert not choose(reserved(), Edit(found)).kept
 
 
-COPIED: dict[str, tuple[ClusterState, tuple[str, bool]]] = {
-    "its node has room for all of it": (state(NODES), ("a1", True)),
-    "its node is full": (state(NODES, [TAKEN]), ("a2", False)),
-    "its node is gone": (state(NODES[1:]), ("a2", False)),
-}
+COPIED = [
+    pytest.param(state(NODES), ("a1", True), id="its node has room for all of it"),
+    pytest.param(state(NODES, [TAKEN]), ("a2", False), id="its node is full"),
+    pytest.param(state(NODES[1:]), ("a2", False), id="its node is gone"),
+]
 
 
-@pytest.mark.parametrize(("of", "want"), COPIED.values(), ids=COPIED)
+@pytest.mark.parametrize(("of", "want"), COPIED)
 def test_a_copied_pod_keeps_a_choice_only_where_there_is_room_for_the_whole_pod(
     of: ClusterState, want: tuple[str, bool]
 ) -> None:

@@ -20,7 +20,6 @@ from tests.controlplane.objects import PREFERRED, REQUIRED
 from tests.served import NOW, PROFILES, Server, after, plain_pod
 from tests.state.objects import facts, state
 from tests.strategies import ZONE, pods
-from tests.tables import table
 from webhook.kube.pod import DECISION, PROFILE_LABEL, Pod
 
 HOST, RACK = "kubernetes.io/hostname", "topology.kubernetes.io/rack"
@@ -159,13 +158,17 @@ def nothing(found: Pod) -> None:
     """It did something and took it back."""
 
 
-@table(
+@pytest.mark.parametrize(
     ("before", "hook"),
-    {
-        "nothing that is read": (plain_pod(), sidecar),
-        "the priority label of any pod of a JobSet": (jobset_pod(), labelled(**{"jobset.sigs.k8s.io/priority": "2"})),
-        "nothing at all": (jobset_pod(), nothing),
-    },
+    [
+        pytest.param(plain_pod(), sidecar, id="nothing that is read"),
+        pytest.param(
+            jobset_pod(),
+            labelled(**{"jobset.sigs.k8s.io/priority": "2"}),
+            id="the priority label of any pod of a JobSet",
+        ),
+        pytest.param(jobset_pod(), nothing, id="nothing at all"),
+    ],
 )
 @pytest.mark.parametrize("namespace", ["default", "pinned"])
 def test_what_is_not_read_changes_nothing(before: Pod, hook: Hook, namespace: str) -> None:
@@ -177,16 +180,23 @@ def test_what_is_not_read_changes_nothing(before: Pod, hook: Hook, namespace: st
     assert len(list(found.server.state.ledger.holders())) == 1
 
 
-@table(
+@pytest.mark.parametrize(
     ("before", "hook", "nodes"),
-    {
-        "a follower of a JobSet goes where its leader is": (jobset_pod(), jobset_follower("rb"), {"b1", "b2"}),
-        "a required affinity that another hook adds": (plain_pod(), forbids("ra"), {"b1", "b2"}),
-        "an affinity that another hook writes as a whole": (plain_pod(), own_affinity, {"b1", "b2"}),
-        "the leader of a JobSet: others say what it is near": (jobset_pod(), jobset_leader, set()),
-        "a queue": (jobset_pod(), kueue, set()),
-        "another scheduler": (plain_pod(), lambda found: found["spec"].update(schedulerName="kai-scheduler"), set()),
-    },
+    [
+        pytest.param(
+            jobset_pod(), jobset_follower("rb"), {"b1", "b2"}, id="a follower of a JobSet goes where its leader is"
+        ),
+        pytest.param(plain_pod(), forbids("ra"), {"b1", "b2"}, id="a required affinity that another hook adds"),
+        pytest.param(plain_pod(), own_affinity, {"b1", "b2"}, id="an affinity that another hook writes as a whole"),
+        pytest.param(jobset_pod(), jobset_leader, set(), id="the leader of a JobSet: others say what it is near"),
+        pytest.param(jobset_pod(), kueue, set(), id="a queue"),
+        pytest.param(
+            plain_pod(),
+            lambda found: found["spec"].update(schedulerName="kai-scheduler"),
+            set(),
+            id="another scheduler",
+        ),
+    ],
 )
 @pytest.mark.parametrize("namespace", ["default", "pinned"])
 def test_nodes_are_chosen_anew(before: Pod, hook: Hook, nodes: set[str], namespace: str) -> None:
@@ -199,14 +209,14 @@ def test_nodes_are_chosen_anew(before: Pod, hook: Hook, nodes: set[str], namespa
     assert {entry[0] for entry in found.record.get("nodes", ())} == nodes
 
 
-@table(
+@pytest.mark.parametrize(
     ("before", "hook"),
-    {
-        "the leader of a JobSet": (jobset_pod(), jobset_leader),
-        "a queue": (jobset_pod(), kueue),
-        "a queue, for a replica": (plain_pod(), kueue),
-        "pod affinity, for a replica": (plain_pod(), jobset_leader),
-    },
+    [
+        pytest.param(jobset_pod(), jobset_leader, id="the leader of a JobSet"),
+        pytest.param(jobset_pod(), kueue, id="a queue"),
+        pytest.param(plain_pod(), kueue, id="a queue, for a replica"),
+        pytest.param(plain_pod(), jobset_leader, id="pod affinity, for a replica"),
+    ],
 )
 @pytest.mark.parametrize("namespace", ["default", "pinned", "apart", "pools"])
 def test_nothing_is_left_of_what_no_longer_holds(before: Pod, hook: Hook, namespace: str) -> None:
@@ -237,26 +247,30 @@ def test_a_leader_of_a_leaderworkerset_goes_where_its_group_has_room() -> None:
     assert found.nodes[0].startswith("b")
 
 
-@table(
+@pytest.mark.parametrize(
     ("hook", "left"),
-    {
-        "a queue": (
+    [
+        pytest.param(
             kueue,
             {"priorityClassName": "everyday", "priority": 7, "preemptionPolicy": "PreemptLowerPriority"},
+            id="a queue",
         ),
-        "KAI": (
+        pytest.param(
             lambda found: found["spec"].update(schedulerName="kai-scheduler"),
             {"priorityClassName": "everyday", "priority": 7, "preemptionPolicy": "PreemptLowerPriority"},
+            id="KAI",
         ),
-        "a class that a label asks for": (
+        pytest.param(
             labelled(**{"workload-type": "development"}),
             {"priorityClassName": "gpu-development", "priority": 10, "preemptionPolicy": "PreemptLowerPriority"},
+            id="a class that a label asks for",
         ),
-        "what is not read": (
+        pytest.param(
             sidecar,
             {"priorityClassName": "gpu-training", "priority": 20, "preemptionPolicy": "PreemptLowerPriority"},
+            id="what is not read",
         ),
-    },
+    ],
 )
 def test_a_priority_class_that_we_gave_is_decided_anew(hook: Hook, left: dict[str, Any]) -> None:
     """A guess made it gpu-training, in place of the globalDefault."""
@@ -352,15 +366,15 @@ def lacks_tolerations(found: Pod) -> None:
     found["spec"]["tolerations"] = [{"key": "team", "operator": "Exists"}]
 
 
-@table(
+@pytest.mark.parametrize(
     ("hook", "nodes"),
-    {
-        "more CPU, of which there is enough": (set_resources(cpu="4", memory="8Gi"), ["a1"]),
-        "another order of the same": (reorders, ["a1"]),
-        "a preference of somebody else": (prefers_spot, ["b1"]),
-        "a gate": (gated, []),
-        "no record any more: what we wrote counts as the author's": (forgets(DECISION), ["a1"]),
-    },
+    [
+        pytest.param(set_resources(cpu="4", memory="8Gi"), ["a1"], id="more CPU, of which there is enough"),
+        pytest.param(reorders, ["a1"], id="another order of the same"),
+        pytest.param(prefers_spot, ["b1"], id="a preference of somebody else"),
+        pytest.param(gated, [], id="a gate"),
+        pytest.param(forgets(DECISION), ["a1"], id="no record any more: what we wrote counts as the author's"),
+    ],
 )
 def test_where_a_packed_pod_goes_after_others(hook: Hook, nodes: list[str]) -> None:
     assert Twice(jobset_pod(), hook).record.get("nodes", [[]])[0][:1] == nodes

@@ -23,6 +23,8 @@ from tests.admission.templates import (
 )
 from tests.builders import GPU, TWO_NODES, ClusterFacts, container
 from tests.controlplane.nodes import Json, node
+from tests.controlplane.objects import pod
+from tests.served import NOW, Server, after
 from tests.state.objects import state
 from webhook.admission import workloads
 from webhook.admission.decision import Decision
@@ -30,7 +32,7 @@ from webhook.admission.response import warnings_of
 from webhook.errors import BadPod
 from webhook.framework.cluster_view import Autoscaler
 from webhook.kube import bounds
-from webhook.kube.pod import INJECTION
+from webhook.kube.pod import DECISION, INJECTION
 from webhook.kube.review import Request
 from webhook.placement.placer import Placer
 from webhook.policy.model import Policy
@@ -320,6 +322,50 @@ def test_what_the_api_server_will_refuse_is_a_warning_and_no_refusal(mode: str) 
         if text.startswith("apiServer: ")
     )
     assert "its pods will be refused: " in text
+
+
+# --- What two replicas know of a gang ----------------------------------------------------------------------------------
+
+OF_GANGS = [
+    pytest.param("batch", "Job", lambda pods: {"parallelism": 4, "completions": 4, **pods}, "b1", id="watched by both"),
+    pytest.param(
+        "kubeflow.org",
+        "MPIJob",
+        lambda pods: {"mpiReplicaSpecs": {"Worker": {"replicas": 4, **pods}}},
+        "a1",
+        id="MPIJob",
+    ),
+    pytest.param(
+        "kubeflow.org", "TFJob", lambda pods: {"tfReplicaSpecs": {"Worker": {"replicas": 4, **pods}}}, "a1", id="TFJob"
+    ),
+    pytest.param(
+        "ray.io",
+        "RayCluster",
+        lambda pods: {"workerGroupSpecs": [{"groupName": "w", "replicas": 4, **pods}]},
+        "a1",
+        id="RayCluster",
+    ),
+]
+
+
+@pytest.mark.parametrize(("group", "kind", "spec", "first"), OF_GANGS)
+def test_both_replicas_know_the_size_of_a_gang_or_none(
+    group: str, kind: str, spec: Callable[[Json], Json], first: str
+) -> None:
+    """One of them reviews the workload; both see it if it is watched. Zone a has room for two of four pods, zone b for all."""
+    nodes = [node(name, zone=name[0]) for name in ("a1", "a2", "b1", "b2", "b3", "b4")]
+    replicas = [Server(state(nodes, now=NOW)) for _ in range(2)]
+    member = pod("train", 8, owned_by=kind)
+    of = {"group": group, "version": "v1"}
+    workload = {"kind": kind, "metadata": {"name": "train", "uid": "u-1", "namespace": "default"}}
+    workload["spec"] = spec({"template": {"metadata": {}, "spec": member["spec"]}})
+    for hook in (replicas[0].mutate, replicas[0].validate):
+        assert hook(workload, kind=of | {"kind": kind}, resource=of | {"resource": f"{kind.lower()}s"})["allowed"]
+    if kind == "Job":
+        for each in replicas:
+            each.state.seen("jobs", workload, NOW)
+    chosen = [after(each.mutate(member), member)["metadata"]["annotations"][DECISION] for each in replicas]
+    assert [orjson.loads(each)["nodes"][0][0] for each in chosen] == [first, first]
 
 
 # --- Templates that their controller completes from another object -----------------------------------------------------

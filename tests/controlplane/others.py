@@ -25,10 +25,12 @@ class Other:
         return self.of.version(self.module)
 
 
+_KARPENTER = ("pkg/apis/crds", "kwok/apis/crds")
 OTHERS = {
     "jobset": Other("sigs.k8s.io/jobset"),
     "lws": Other("sigs.k8s.io/lws", "/cmd"),
-    "karpenter": Other("sigs.k8s.io/karpenter", "/kwok", ("pkg/apis/crds", "kwok/apis/crds")),
+    "karpenter": Other("sigs.k8s.io/karpenter", "/kwok", _KARPENTER),
+    "karpenter-1.4": Other("sigs.k8s.io/karpenter", "/kwok", _KARPENTER, Module("karpenter")),
     "descheduler": Other("sigs.k8s.io/descheduler", "/cmd/descheduler", ()),
     "kueue": Other("sigs.k8s.io/kueue", "/cmd/kueue", of=_OLDER),
     "trainer": Other(

@@ -6,6 +6,8 @@ from typing import Any
 import pytest
 
 from tests.controlplane.api import Api, refusal, wait_until
+from tests.controlplane.fixtures import MakeNodes
+from tests.controlplane.nodes import node
 from tests.controlplane.objects import Json, pod
 from tests.e2e.conftest import Sides
 from tests.installed import SHIPPED, Installed, opt_in
@@ -72,8 +74,32 @@ async def test_the_warnings_that_a_user_gets(api: Api, sides: Sides) -> None:
     hungry = {"resources": {"limits": {GPU: "2"}, "requests": {"cpu": "1"}}}
     starts_again = trainer(restartPolicy="Always", container=hungry)
     warnings = (await api.create(starts_again, sides.ours, dryRun="All")).warnings
-    assert [each.partition(":")[0] for each in warnings] == ["cpuPerGpu", "restartPolicy"]
+    assert [each.partition(":")[0] for each in warnings] == ["cpuPerGpu", "sharedMemory", "restartPolicy"]
     assert (await api.create(trainer(), sides.ours, dryRun="All")).warnings == ()
+
+
+async def test_an_image_for_a_newer_cuda_than_the_drivers_of_the_nodes_know(
+    api: Api, team: str, nodes: MakeNodes
+) -> None:
+    """The nodes that the pod selects; others may know it."""
+    known = [("old", "12", "550.54.15"), ("new", "13", "580.95.05")]
+    of = "nvidia.com/cuda."
+    await nodes(
+        [
+            node(pool, labels={"pool": pool, f"{of}runtime-version.major": cuda, f"{of}runtime-version.minor": "0",
+                               f"{of}driver-version.full": driver})
+            for pool, cuda, driver in known
+        ]
+    )  # fmt: skip
+    image = {"image": "pytorch/pytorch:2.9.1-cuda13.0-cudnn9-runtime"}
+
+    async def told(pool: str) -> list[str]:
+        made = trainer(container=image, nodeSelector={"pool": pool})
+        return [each for each in (await api.create(made, team, dryRun="All")).warnings if each.startswith("cudaDriver")]
+
+    (warning,) = await told("old")
+    assert "CUDA 13" in warning
+    assert await told("new") == []
 
 
 # --- What was there before, and what is there to hurt -----------------------------------------------------------------

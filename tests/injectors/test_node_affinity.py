@@ -9,7 +9,6 @@ from tests import builders
 from tests.builders import Case, ClusterFacts, container, preferred_node
 from tests.controlplane.objects import pod
 from tests.injectors.applied import applied, unchanged
-from tests.tables import table
 from webhook.framework.cluster_view import Expression, Placement, Preferred, Ranked
 from webhook.framework.interface import Outcome
 from webhook.framework.node_terms import NEUTRAL, has_name
@@ -78,18 +77,19 @@ def test_left_alone_where_no_node_was_chosen(mode: Any, placement: Placement | N
     assert outcome == Outcome("none", reason)
 
 
-@table(
+@pytest.mark.parametrize(
     ("injector", "affinity"),
-    {
-        "all nodes are preferred already": (NodeAffinity(), preferring(OURS[1], USERS, OURS[0])),
-        "the node is required already": (PINNED, requiring(PIN)),
-        "empty terms match nothing: the pin would make them match": (
+    [
+        pytest.param(NodeAffinity(), preferring(OURS[1], USERS, OURS[0]), id="all nodes are preferred already"),
+        pytest.param(PINNED, requiring(PIN), id="the node is required already"),
+        pytest.param(
             PINNED,
             requiring({}, {"matchExpressions": []}, {"matchFields": None}),
+            id="empty terms match nothing: the pin would make them match",
         ),
-        "no terms at all, which the API server refuses": (PINNED, requiring()),
-        "a selector without terms": (PINNED, {"nodeAffinity": {REQUIRED: {}}}),
-    },
+        pytest.param(PINNED, requiring(), id="no terms at all, which the API server refuses"),
+        pytest.param(PINNED, {"nodeAffinity": {REQUIRED: {}}}, id="a selector without terms"),
+    ],
 )
 def test_left_alone_where_nothing_is_to_be_added(injector: NodeAffinity, affinity: dict[str, Any]) -> None:
     assert unchanged(injector, placed(affinity)) == Outcome("present")
@@ -102,15 +102,19 @@ def test_the_choice_of_an_earlier_call_has_no_weights_and_adds_nothing() -> None
 CONSTRAINED = pod(owned_by="ReplicaSet", topologySpreadConstraints=[{"topologyKey": "rack"}])
 
 
-@table(
+@pytest.mark.parametrize(
     ("there", "injector", "found"),
-    {
-        "a Job's pod: the scheduler spreads none of these": (pod(owned_by="Job"), NodeAffinity(), ranked()),
-        "a bare pod": (pod(), NodeAffinity(), ranked()),
-        "it has a constraint of its own": (CONSTRAINED, NodeAffinity(), ranked()),
-        "its node is required": (pod(owned_by="ReplicaSet"), PINNED, ranked()),
-        "no node was chosen": (pod(owned_by="ReplicaSet"), NodeAffinity(), Placement((), "pack", "no node fits")),
-    },
+    [
+        pytest.param(
+            pod(owned_by="Job"), NodeAffinity(), ranked(), id="a Job's pod: the scheduler spreads none of these"
+        ),
+        pytest.param(pod(), NodeAffinity(), ranked(), id="a bare pod"),
+        pytest.param(CONSTRAINED, NodeAffinity(), ranked(), id="it has a constraint of its own"),
+        pytest.param(pod(owned_by="ReplicaSet"), PINNED, ranked(), id="its node is required"),
+        pytest.param(
+            pod(owned_by="ReplicaSet"), NodeAffinity(), Placement((), "pack", "no node fits"), id="no node was chosen"
+        ),
+    ],
 )
 def test_no_constraint_is_added_where_the_scheduler_spreads_nothing(
     there: Pod, injector: NodeAffinity, found: Placement
@@ -122,26 +126,31 @@ def test_no_constraint_is_added_where_the_scheduler_spreads_nothing(
 # --- what must --------------------------------------------------------------------------------------------------------
 
 
-@table(
+@pytest.mark.parametrize(
     ("affinity", "want"),
-    {
-        "no affinity": (..., preferring(*OURS)),
-        "null": (None, preferring(*OURS)),
-        "an empty one": ({}, preferring(*OURS)),
-        "another kind of affinity stays": (
+    [
+        pytest.param(..., preferring(*OURS), id="no affinity"),
+        pytest.param(None, preferring(*OURS), id="null"),
+        pytest.param({}, preferring(*OURS), id="an empty one"),
+        pytest.param(
             {"podAffinity": {"x": 1}, "nodeAffinity": None},
             {"podAffinity": {"x": 1}, **preferring(*OURS)},
+            id="another kind of affinity stays",
         ),
-        "the user's preferences come first": (preferring(USERS, new=True), preferring(USERS, *OURS, new=True)),
-        "a node with a small weight of the user gets our weight too: otherwise it would come after the others": (
+        pytest.param(
+            preferring(USERS, new=True), preferring(USERS, *OURS, new=True), id="the user's preferences come first"
+        ),
+        pytest.param(
             preferring(preferred_node("a1", 3)),
             preferring(preferred_node("a1", 3), *OURS),
+            id="a node with a small weight of the user gets our weight too: otherwise it would come after the others",
         ),
-        "what is required stays": (
+        pytest.param(
             requiring({"matchExpressions": [IN_ZONE]}),
             requiring({"matchExpressions": [IN_ZONE]}, **{PREFERRED: OURS}),
+            id="what is required stays",
         ),
-    },
+    ],
 )
 def test_preferred(affinity: Any, want: dict[str, Any]) -> None:
     after, outcome = applied(NodeAffinity(), placed(affinity), OWN)
@@ -185,16 +194,17 @@ def test_the_record_says_which_karpenter_makes_a_node(injector: NodeAffinity, le
         assert placement.karpenter == said
 
 
-@table(
+@pytest.mark.parametrize(
     ("affinity", "terms"),
-    {
-        "no affinity": (..., [PIN]),
-        "null": ({"nodeAffinity": {REQUIRED: None}}, [PIN]),
-        "added to every term that matches something, not beside it": (
+    [
+        pytest.param(..., [PIN], id="no affinity"),
+        pytest.param({"nodeAffinity": {REQUIRED: None}}, [PIN], id="null"),
+        pytest.param(
             requiring({"matchExpressions": [IN_ZONE], "matchFields": None}, {}, {"matchFields": [has_name("b")]}),
             [{"matchExpressions": [IN_ZONE], **PIN}, {}, {"matchFields": [has_name("b"), has_name("a1")]}],
+            id="added to every term that matches something, not beside it",
         ),
-    },
+    ],
 )
 def test_required(affinity: Any, terms: list[Any]) -> None:
     after, outcome = applied(PINNED, placed(affinity), OWN)
@@ -216,17 +226,22 @@ UNSEEN: dict[str, list[dict[str, Any]]] = {
         {"initContainers": [container(ports=[{"containerPort": 1}, {"hostPort": 80}])]},
     ],
 }
-SEEN: dict[str, dict[str, Any]] = {
-    "only preferences for pods": {"affinity": {"podAffinity": {PREFERRED: []}, "podAntiAffinity": None}},
-    "an empty list": {"affinity": {"podAntiAffinity": {REQUIRED: []}}},
-    "a soft spread": {"topologySpreadConstraints": [SPREAD | {"whenUnsatisfiable": "ScheduleAnyway"}]},
-    "volumes that every node has": {"volumes": [{"name": kind, kind: {}} for kind in ("emptyDir", "hostPath", "nfs")]},
-    "a container port": {"containers": [container(ports=[{"containerPort": 80}])]},
-    "nulls": {"containers": [container(ports=None)], "volumes": None, "resourceClaims": None},
-}
+SEEN = [
+    pytest.param(
+        {"affinity": {"podAffinity": {PREFERRED: []}, "podAntiAffinity": None}}, id="only preferences for pods"
+    ),
+    pytest.param({"affinity": {"podAntiAffinity": {REQUIRED: []}}}, id="an empty list"),
+    pytest.param({"topologySpreadConstraints": [SPREAD | {"whenUnsatisfiable": "ScheduleAnyway"}]}, id="a soft spread"),
+    pytest.param(
+        {"volumes": [{"name": kind, kind: {}} for kind in ("emptyDir", "hostPath", "nfs")]},
+        id="volumes that every node has",
+    ),
+    pytest.param({"containers": [container(ports=[{"containerPort": 80}])]}, id="a container port"),
+    pytest.param({"containers": [container(ports=None)], "volumes": None, "resourceClaims": None}, id="nulls"),
+]
 
 
-@pytest.mark.parametrize("spec", SEEN.values(), ids=SEEN)
+@pytest.mark.parametrize("spec", SEEN)
 def test_this_does_not_keep_a_pod_from_being_pinned(spec: dict[str, Any]) -> None:
     after, outcome = applied(PINNED, case(pod() | {"spec": pod()["spec"] | spec}, placement=ranked()), OWN)
     assert after["spec"]["affinity"]["nodeAffinity"][REQUIRED] == {"nodeSelectorTerms": [PIN]}

@@ -8,7 +8,6 @@ import pytest
 from tests.builders import GPU, UNKNOWN, Case, ClusterFacts, case, container
 from tests.controlplane.objects import pod
 from tests.injectors.applied import applied, unchanged
-from tests.tables import table
 from webhook.framework.interface import Outcome
 from webhook.injectors.topology_spread import HOST, ZONE, Constraint, TopologySpread
 from webhook.kube.pod import PREFERRED as SOFT
@@ -60,76 +59,88 @@ OVER_ZONES = TopologySpread(constraints=(Constraint(key=ZONE),))
 HARD_HOST = Constraint(key=HOST, when_unsatisfiable="DoNotSchedule")
 
 
-@table(
+@pytest.mark.parametrize(
     ("known", "injector", "outcome"),
-    {
-        "a pod on its own": (replica(owner=""), SPREAD, "noOwner"),
-        "no labels: a constraint would match nothing": (replica({}), SPREAD, "noLabels"),
-        "no label of its ReplicaSet": (replica({"app": "web"}), SPREAD, "noLabels"),
-        "a controller whose pods no label tells": (replica(owner="SparkApplication"), SPREAD, "noLabels"),
-        "a gang": (replica(owner="RayCluster"), SPREAD, "gang"),
-        "the pods of a LeaderWorkerSet": (
+    [
+        pytest.param(replica(owner=""), SPREAD, "noOwner", id="a pod on its own"),
+        pytest.param(replica({}), SPREAD, "noLabels", id="no labels: a constraint would match nothing"),
+        pytest.param(replica({"app": "web"}), SPREAD, "noLabels", id="no label of its ReplicaSet"),
+        pytest.param(
+            replica(owner="SparkApplication"), SPREAD, "noLabels", id="a controller whose pods no label tells"
+        ),
+        pytest.param(replica(owner="RayCluster"), SPREAD, "gang", id="a gang"),
+        pytest.param(
             replica(LABELS | {"leaderworkerset.sigs.k8s.io/group-key": "k"}, owner="StatefulSet"),
             SPREAD,
             "gang",
+            id="the pods of a LeaderWorkerSet",
         ),
-        "Karpenter would require it": (replica(cluster=KARPENTER), SPREAD, "autoscaler"),
-        "Karpenter has made no node yet": (replica(cluster=FROM_ZERO), SPREAD, "autoscaler"),
-        "Karpenter would require anti-affinity too": (replica(cluster=FROM_ZERO), ANTI, "autoscaler"),
-        "a pod of a DaemonSet": (replica(owner="DaemonSet"), SPREAD, "nodeIsFixed"),
-        "a static pod": (replica(owner="Node"), SPREAD, "nodeIsFixed"),
-        "a pod on its node": (replica(nodeName="n1"), SPREAD, "nodeIsFixed"),
-        "a pod of a group": (replica(schedulingGroup={"podGroupName": "g"}), SPREAD, "podGroup"),
-        "the pod spreads over that key": (
+        pytest.param(replica(cluster=KARPENTER), SPREAD, "autoscaler", id="Karpenter would require it"),
+        pytest.param(replica(cluster=FROM_ZERO), SPREAD, "autoscaler", id="Karpenter has made no node yet"),
+        pytest.param(replica(cluster=FROM_ZERO), ANTI, "autoscaler", id="Karpenter would require anti-affinity too"),
+        pytest.param(replica(owner="DaemonSet"), SPREAD, "nodeIsFixed", id="a pod of a DaemonSet"),
+        pytest.param(replica(owner="Node"), SPREAD, "nodeIsFixed", id="a static pod"),
+        pytest.param(replica(nodeName="n1"), SPREAD, "nodeIsFixed", id="a pod on its node"),
+        pytest.param(replica(schedulingGroup={"podGroupName": "g"}), SPREAD, "podGroup", id="a pod of a group"),
+        pytest.param(
             replica(topologySpreadConstraints=[constraint(HOST, whenUnsatisfiable="DoNotSchedule")]),
             SPREAD,
             "present",
+            id="the pod spreads over that key",
         ),
-        "packed": (replica(keeps_apart=False), SPREAD, "packed"),
-        "packed, and the pod has a constraint of its own": (
+        pytest.param(replica(keeps_apart=False), SPREAD, "packed", id="packed"),
+        pytest.param(
             replica(topologySpreadConstraints=[constraint("rack")], keeps_apart=False),
             SPREAD,
             "packed",
+            id="packed, and the pod has a constraint of its own",
         ),
-        "parts of GPUs": (replica(containers=[container(gpu=None)]), SPREAD, "parts"),
-        "the pod has an anti-affinity to its replicas": (replica(affinity=avoiding(HOST)), ANTI, "present"),
-        "zones that are not known": (replica(cluster=UNKNOWN), OVER_ZONES, "present"),
-        "a single zone": (replica(), OVER_ZONES, "present"),
-        "a hard spread over hosts that are not known": (
+        pytest.param(replica(containers=[container(gpu=None)]), SPREAD, "parts", id="parts of GPUs"),
+        pytest.param(
+            replica(affinity=avoiding(HOST)), ANTI, "present", id="the pod has an anti-affinity to its replicas"
+        ),
+        pytest.param(replica(cluster=UNKNOWN), OVER_ZONES, "present", id="zones that are not known"),
+        pytest.param(replica(), OVER_ZONES, "present", id="a single zone"),
+        pytest.param(
             replica(cluster=UNKNOWN),
             TopologySpread(constraints=(HARD_HOST,)),
             "present",
+            id="a hard spread over hosts that are not known",
         ),
-    },
+    ],
 )
 def test_left_alone(known: Case, injector: TopologySpread, outcome: str) -> None:
     assert unchanged(injector, known) == Outcome(outcome)
 
 
-@table(
+@pytest.mark.parametrize(
     ("known", "want"),
-    {
-        "over hosts": (replica(), [constraint(HOST)]),
-        "over hosts, without any state": (replica(cluster=UNKNOWN), [constraint(HOST)]),
-        "over hosts and zones": (replica(cluster=TWO_ZONES), [constraint(HOST), constraint(ZONE)]),
-        "over what the pod does not yet spread over": (
+    [
+        pytest.param(replica(), [constraint(HOST)], id="over hosts"),
+        pytest.param(replica(cluster=UNKNOWN), [constraint(HOST)], id="over hosts, without any state"),
+        pytest.param(replica(cluster=TWO_ZONES), [constraint(HOST), constraint(ZONE)], id="over hosts and zones"),
+        pytest.param(
             replica(cluster=TWO_ZONES, topologySpreadConstraints=[constraint(HOST, 5)]),
             [constraint(HOST, 5), constraint(ZONE)],
+            id="over what the pod does not yet spread over",
         ),
-        "a list of null": (replica(topologySpreadConstraints=None), [constraint(HOST)]),
-        "claimed devices": (
+        pytest.param(replica(topologySpreadConstraints=None), [constraint(HOST)], id="a list of null"),
+        pytest.param(
             replica(containers=[container(gpu=None)], resourceClaims=[{"name": "gpu"}]),
             [constraint(HOST)],
+            id="claimed devices",
         ),
-        "of a StatefulSet": (
+        pytest.param(
             replica({"app": "db", "controller-revision-hash": "db-7"}, owner="StatefulSet"),
             [constraint(HOST, labelSelector={"matchLabels": {"controller-revision-hash": "db-7"}})],
+            id="of a StatefulSet",
         ),
-        "of a Rollout": (
+        pytest.param(
             replica({"app": "web", "rollouts-pod-template-hash": "b"}),
             [constraint(HOST, labelSelector={"matchLabels": {"rollouts-pod-template-hash": "b"}})],
+            id="of a Rollout",
         ),
-    },
+    ],
 )
 def test_constraints(known: Case, want: list[dict[str, Any]]) -> None:
     after, outcome = applied(SPREAD, known, OWN)

@@ -1,18 +1,19 @@
 """Who takes scheduling gates away."""
 
-from tests.tables import table
+import pytest
+
 from webhook.kube.gates import GATES, gate_of
 
 
-@table(
+@pytest.mark.parametrize(
     ("name", "owner"),
-    {
-        "Kueue's queue": ("kueue.x-k8s.io/admission", "Kueue"),
-        "Kueue's topology": ("kueue.x-k8s.io/topology", "Kueue"),
-        "one with a name in it": ("gke.io/topology-aware-auto-train-7", "the topology scheduler of GKE"),
-        "one that nobody knows": ("example.com/my-gate", None),
-        "the beginning of one": ("kueue.x-k8s.io/", None),
-    },
+    [
+        pytest.param("kueue.x-k8s.io/admission", "Kueue", id="Kueue's queue"),
+        pytest.param("kueue.x-k8s.io/topology", "Kueue", id="Kueue's topology"),
+        pytest.param("gke.io/topology-aware-auto-train-7", "the topology scheduler of GKE", id="one with a name in it"),
+        pytest.param("example.com/my-gate", None, id="one that nobody knows"),
+        pytest.param("kueue.x-k8s.io/", None, id="the beginning of one"),
+    ],
 )
 def test_a_gate_has_an_owner(name: str, owner: str | None) -> None:
     gate = gate_of(name)

@@ -2,7 +2,8 @@
 
 from typing import Any
 
-from tests.tables import table
+import pytest
+
 from webhook.kube.owners import Object, controllers, queue_of
 from webhook.kube.pod import KUEUE
 
@@ -63,20 +64,22 @@ def pod_of(way: Way) -> Object:
     return next(iter(way.values()))
 
 
-@table(
+@pytest.mark.parametrize(
     ("way", "kinds"),
-    {
-        "a TrainJob": (JOBSET, ["Job", "JobSet", "TrainJob"]),
-        "the worker of a LeaderWorkerSet": (WORKER, ["StatefulSet", "Pod", "StatefulSet", "LeaderWorkerSet"]),
-        "a RayJob": (RAY, ["RayCluster", "RayJob"]),
-        "nobody": (ALONE, []),
-        "a Job that is not known": (UNREAD, ["Job"]),
-        "labels where the Job is not known": (LABELLED, ["Job", "JobSet", "TrainJob"]),
-        "a reference and a label that say the same": (READ_IN_PART, ["Job", "JobSet"]),
-        "the label of a leader": (LEADER, ["StatefulSet", "LeaderWorkerSet"]),
-        "who submits a RayJob": (SUBMITTER, ["Job", "RayJob"]),
-        "a circle ends": (CIRCLE, ["Job", "JobSet"] * 4),
-    },
+    [
+        pytest.param(JOBSET, ["Job", "JobSet", "TrainJob"], id="a TrainJob"),
+        pytest.param(
+            WORKER, ["StatefulSet", "Pod", "StatefulSet", "LeaderWorkerSet"], id="the worker of a LeaderWorkerSet"
+        ),
+        pytest.param(RAY, ["RayCluster", "RayJob"], id="a RayJob"),
+        pytest.param(ALONE, [], id="nobody"),
+        pytest.param(UNREAD, ["Job"], id="a Job that is not known"),
+        pytest.param(LABELLED, ["Job", "JobSet", "TrainJob"], id="labels where the Job is not known"),
+        pytest.param(READ_IN_PART, ["Job", "JobSet"], id="a reference and a label that say the same"),
+        pytest.param(LEADER, ["StatefulSet", "LeaderWorkerSet"], id="the label of a leader"),
+        pytest.param(SUBMITTER, ["Job", "RayJob"], id="who submits a RayJob"),
+        pytest.param(CIRCLE, ["Job", "JobSet"] * 4, id="a circle ends"),
+    ],
 )
 def test_the_way_to_the_top(way: Way, kinds: list[str]) -> None:
     found = [*controllers(pod_of(way), lambda kind, name: way.get((kind, name)))]
@@ -88,9 +91,13 @@ def test_another_object_of_that_name_is_not_the_controller() -> None:
     assert [each.kind for each in controllers(pod_of(again), lambda *key: again.get(key))] == ["Job"]
 
 
-@table(
+@pytest.mark.parametrize(
     ("way", "queue"),
-    {"of its controller's controller": (JOBSET, "gpus"), "none": (WORKER, ""), "not known": (UNREAD, "")},
+    [
+        pytest.param(JOBSET, "gpus", id="of its controller's controller"),
+        pytest.param(WORKER, "", id="none"),
+        pytest.param(UNREAD, "", id="not known"),
+    ],
 )
 def test_the_queue_of_a_pod_is_that_of_what_its_author_created(way: Way, queue: str) -> None:
     assert queue_of(pod_of(way), lambda *key: way.get(key)) == queue

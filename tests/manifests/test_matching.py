@@ -230,7 +230,7 @@ def asks_for_device(body: Json) -> bool:
     return (
         any(["/" in name for name in named])
         or "resourceClaims" in spec
-        or any([key.startswith("gpu-") for key in annotations])
+        or any([key.startswith("gpu-") or key.endswith(".gpu-memory.request") for key in annotations])
     )
 
 

@@ -1,8 +1,10 @@
 """Host paths that lead to devices."""
 
+from dataclasses import replace
+
 import pytest
 
-from tests.builders import Case, case
+from tests.builders import TWO_NODES, UNKNOWN, Case, case
 from tests.controlplane.objects import pod
 from webhook.kube.pod import Pod
 from webhook.rules.host_devices import HostDevices
@@ -12,6 +14,11 @@ RULE = HostDevices()
 
 def host(*paths: str, **fields: str) -> Pod:
     return pod(volumes=[{"name": f"v{n}", "hostPath": {"path": path, **fields}} for n, path in enumerate(paths)])
+
+
+PREFLIGHT, ISOLATED = "nvsentinel.nvidia.com/preflight", "kai-resource-isolator.io/webhook"
+BOTH = replace(TWO_NODES, namespaces={"team-a": {PREFLIGHT: "enabled", ISOLATED: "on"}})
+ONE = replace(TWO_NODES, namespaces={"team-a": {ISOLATED: "on"}, "team-b": {PREFLIGHT: "enabled"}})
 
 
 ALLOWED: dict[str, Case] = {
@@ -26,6 +33,15 @@ ALLOWED: dict[str, Case] = {
     "the whole node, where the policy allows it": case(host("/", "/dev"), rule=HostDevices(allowed=("/*",), denied=())),
     "drivers of GKE": case(host("/home/kubernetes/bin/nvidia/lib64", "/home/kubernetes/bin/gib")),
     "folders of data beside those of the node": case(host("/mnt/k8s-disks/0/models", "/mnt/k8s-disks/1", "/mnt/aks2")),
+    "what other webhooks mount, in namespaces with their labels": case(
+        host(
+            "/var/run/nvsentinel", "/run//nvsentinel/", "/usr/local/vgpu", "/usr/local/vgpu/containers", "/tmp/vgpulock"
+        ),
+        cluster=BOTH,
+    ),
+    "the same, in a namespace of the policy": case(
+        host("/run/nvsentinel"), rule=HostDevices(of_namespaces={"/var/run/nvsentinel": ("team-*",)})
+    ),
     "a folder of the node, where the policy allows it": case(host("/mnt/aks/x"), rule=HostDevices(denied=())),
 }
 
@@ -67,7 +83,31 @@ _OF_NODES = (
     *("/home/kubernetes/bin/nvidia/../kubelet", "/mnt/stateful_partition", "/mnt//stateful_partition/var/lib/kubelet"),
     *("/mnt/k8s-disks/0/kubelet/device-plugins", "/mnt/k8s-disks/./0/containerd", "/mnt/aks/kubelet"),
 )
+_BELOW = (
+    "/run/nvsentinel/x",
+    "/run/nvsentinel2",
+    "/run",
+    "/usr/local/vgpu/lib",
+    "/usr/local",
+    "/run/nvsentinel/../nri",
+)
 REFUSED: dict[str, tuple[Case, list[str]]] = {
+    "what is beside and below what other webhooks mount": (
+        case(host(*_BELOW), cluster=BOTH),
+        [f'spec.volumes[{n}].hostPath.path: saw "{path}", {_MAY} {_FIX}' for n, path in enumerate(_BELOW)],
+    ),
+    "what a webhook mounts in other namespaces": (
+        case(host("/run/nvsentinel"), cluster=ONE),
+        [f'spec.volumes[0].hostPath.path: saw "/run/nvsentinel", {_MAY} {_FIX}'],
+    ),
+    "while nothing is known of namespaces": (
+        case(host("/run/nvsentinel"), cluster=UNKNOWN),
+        [f'spec.volumes[0].hostPath.path: saw "/run/nvsentinel", {_MAY} {_FIX}'],
+    ),
+    "a socket at such a path": (
+        case(host("/run/nvsentinel", type="Socket"), cluster=BOTH),
+        [f'spec.volumes[0].hostPath.type: saw "Socket", wanted a folder or a file, no device and no socket. {_FIX}'],
+    ),
     **{
         f"{path or 'nothing'}, which is no folder of data": (
             case(host(path)),

@@ -113,19 +113,20 @@ DEPLOYMENT = review(
     kind=APPS | {"kind": "Deployment"},
     resource=APPS | {"resource": "deployments"},
 )
-MALFORMED = {
-    "no review": (b"[]", "wanted an AdmissionReview, saw a list"),
-    "no pod": (review(None), "object: wanted a Pod, saw none"),
-    "a pod without a spec": (review({"metadata": {}}), "spec: wanted a map, saw nothing"),
-    "a malformed pod": (
+MALFORMED = [
+    pytest.param(b"[]", "wanted an AdmissionReview, saw a list", id="no review"),
+    pytest.param(review(None), "object: wanted a Pod, saw none", id="no pod"),
+    pytest.param(review({"metadata": {}}), "spec: wanted a map, saw nothing", id="a pod without a spec"),
+    pytest.param(
         review(pod(containers=[{"name": "a", "resources": 5}])),
         "spec.containers[0].resources: wanted a map, saw a number",
+        id="a malformed pod",
     ),
-}
+]
 
 
 @pytest.mark.parametrize("hook", ["mutate", "validate"])
-@pytest.mark.parametrize(("body", "message"), MALFORMED.values(), ids=MALFORMED)
+@pytest.mark.parametrize(("body", "message"), MALFORMED)
 def test_a_malformed_review_is_a_bad_request(hook: str, body: bytes, message: str) -> None:
     server = Server()
     assert getattr(server.handlers, hook)(body) == (400, message.encode())

@@ -5,7 +5,8 @@ NVLink clique, a rack, a zone), within one GPU model if one has room for all: th
 Nothing is required: if a domain has no room for the rest of the gang, the next wider one counts.
 
 Where no domain holds a whole gang, each part of it that belongs closer together is kept together: the pods of one Job of a
-JobSet, of one replica of a RayCluster that has several hosts, of one subgroup of a LeaderWorkerSet's group.
+JobSet, of one replica of a RayCluster that has several hosts, of one subgroup of a LeaderWorkerSet's group. Of a RayService
+nothing else is kept together.
 
 The labels are those of jobset_types.go, ray-operator/controllers/ray/utils/constant.go and leaderworkerset_types.go.
 """

@@ -56,5 +56,5 @@ def annotations(*gives: Gives, by_scheduler: bool = False) -> tuple[str, ...]:
 
 
 def host_paths(gives: Literal["node", "nothing"]) -> tuple[str, ...]:
-    """The paths of nodes that give this."""
-    return tuple([path.path for path in every(HostPath) if path.gives == gives])
+    """The paths of nodes that give this, wherever they are mounted."""
+    return tuple([path.path for path in every(HostPath) if path.gives == gives and not path.label])

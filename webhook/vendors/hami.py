@@ -2,7 +2,9 @@
 
 from typing import Final
 
-from webhook.vendors.model import Resource, Scheduler, Vendor
+from webhook.vendors.model import HostPath, Resource, Scheduler, Vendor
+
+_ISOLATED: Final = "kai-resource-isolator.io/webhook"
 
 HAMI: Final = Vendor(
     name="HAMi",
@@ -11,6 +13,11 @@ HAMI: Final = Vendor(
             Resource("nvidia.com/gpumem*", "part"),
             Resource("nvidia.com/gpucores", "part"),
             Scheduler("hami-scheduler"),
+        ),
+        "https://github.com/Project-HAMi/KAI-resource-isolator/blob/main/README.md": (
+            HostPath("/usr/local/vgpu", label=_ISOLATED),
+            HostPath("/usr/local/vgpu/containers", label=_ISOLATED),
+            HostPath("/tmp/vgpulock", label=_ISOLATED),  # noqa: S108  of the node
         ),
     },
 )

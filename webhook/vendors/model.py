@@ -134,10 +134,12 @@ class Part:
 
 @dataclass(frozen=True, slots=True)
 class HostPath:
-    """A path of the node. `gives`: whoever may mount it gets devices or the node; else programs of GPU pods need it."""
+    """A path of the node. `gives`: whoever may mount it gets devices or the node; else programs of GPU pods need it. `label`: in
+    namespaces with this label a webhook mounts it in GPU pods, itself and nothing below it."""
 
     path: str
     gives: Literal["node", "nothing"] = "nothing"
+    label: str = ""
 
 
 @dataclass(frozen=True, slots=True)

@@ -8,6 +8,7 @@ from webhook.vendors.model import (
     DeviceClass,
     DeviceMount,
     Divided,
+    HostPath,
     Label,
     Metric,
     Namespace,
@@ -81,6 +82,9 @@ NVIDIA: Final = Vendor(
                     "upgrade-failed",
                 ),
             ),
+        ),
+        "https://github.com/NVIDIA/NVSentinel/blob/main/preflight/pkg/webhook/injector.go": (
+            HostPath("/run/nvsentinel", label="nvsentinel.nvidia.com/preflight"),
         ),
         "https://github.com/NVIDIA/NVSentinel/blob/main/docs/OVERVIEW.md": (
             Condition("GpuUnhealthy"),

@@ -99,6 +99,7 @@ def running(plane: ControlPlane, name: str, setup: Setup) -> Iterator[Program]:
     if objects:
         wanted = json.dumps({"apiVersion": "v1", "kind": "List", "items": objects})
         plane.kubectl("apply", "--server-side", "-f", "-", input=wanted)
+        plane.kubectl("wait", "--for=condition=Established", "crd", "--all", "--timeout=120s")
     start = setup(place)
     write_private(place.file, json.dumps(start.file))
     environment = {

@@ -3,17 +3,18 @@
 import asyncio
 import itertools
 import uuid
-from collections.abc import Awaitable, Callable
+from collections.abc import AsyncIterator, Awaitable, Callable
+from contextlib import asynccontextmanager
 from typing import NamedTuple
 
 import pytest
 
 from tests.controlplane.api import Api, wait_until
 from tests.controlplane.fixtures import remove_namespace
-from tests.controlplane.objects import Json, deployment, job, made, preferred
+from tests.controlplane.objects import Json, deployment, job, made, pod, preferred
 from tests.controlplane.settings import HOST
 from tests.e2e.others.room import Place, Room, Start
-from tests.installed import opt_in
+from tests.installed import decision, opt_in
 
 pytestmark = pytest.mark.others
 _CAPACITY, _ZONE = "karpenter.sh/capacity-type", "topology.kubernetes.io/zone"
@@ -38,13 +39,13 @@ def _machine() -> Json:
     }
 
 
-def _setup(place: Place) -> Start:
+def setup(place: Place) -> Start:
     flags = {"instance-types-file-path": place.file, "health-probe-port": place.health, "metrics-port": place.metrics}
     flags |= {"disable-leader-election": "true"}
     return Start([_machine()], flags, f"http://{HOST}:{place.health}/readyz")
 
 
-OTHERS = {"karpenter": _setup}
+OTHERS = {"karpenter": setup}
 _CLASS = made("KWOKNodeClass", "default", spec={})
 _REFERENCE = {"group": "karpenter.kwok.sh", "kind": "KWOKNodeClass", "name": "default"}
 _POOL = made(
@@ -78,7 +79,9 @@ async def _made(api: Api) -> Made:
     return Made(sorted(each[_CAPACITY] for each in labels), len({each[_ZONE] for each in labels}))
 
 
-async def _play(room: Room, ours: bool, objects: list[Json], then: Then | None) -> Made:
+@asynccontextmanager
+async def pool(room: Room, ours: bool = True) -> AsyncIterator[tuple[Api, str]]:
+    """A NodePool that has no machine yet, and a namespace, which has opted in or not."""
     async with Api.of(room.plane.kubeconfig) as api:
         await api.create(_CLASS)
         await api.create(_POOL)
@@ -86,14 +89,7 @@ async def _play(room: Room, ours: bool, objects: list[Json], then: Then | None) 
         try:
             if ours:
                 await opt_in(api, name)
-            pods = 0
-            for each in objects:
-                await api.create(each, name)
-                pods += each["spec"].get("parallelism") or each["spec"].get("replicas", 1)
-                await api.running(name, pods, within=300)
-            if then:
-                await then(api, name)
-            return await _made(api)
+            yield api, name
         finally:
             for kind in ("Deployment", "Job"):
                 await api.delete_all(kind, name, propagationPolicy="Background")
@@ -101,6 +97,37 @@ async def _play(room: Room, ours: bool, objects: list[Json], then: Then | None) 
             await api.delete("NodePool", "gpus")
             await wait_until(lambda: _none(api), 300, "no machines", 1)
             await api.delete("KWOKNodeClass", "default")
+
+
+async def made_of(room: Room, ours: bool, objects: list[Json], then: Then | None = None) -> Made:
+    """The machines that are there once the pods of these objects run, and `then` is done."""
+    async with pool(room, ours) as (api, name):
+        pods = 0
+        for each in objects:
+            await api.create(each, name)
+            pods += each["spec"].get("parallelism") or each["spec"].get("replicas", 1)
+            await api.running(name, pods, within=300)
+        if then:
+            await then(api, name)
+        return await _made(api)
+
+
+async def outrun(room: Room, then: Callable[[Api, str], Awaitable[None]]) -> None:
+    """A pod `late` has the only machine for its first choice, which another one fills before the scheduler looks at it."""
+    async with pool(room) as (api, name):
+        await api.create(deployment("served", 2), name)
+        await api.running(name, 2, within=300)
+        (machine,) = [each["metadata"]["name"] for each in await api.list("Node")]
+        await asyncio.to_thread(room.plane.stop, "kube-scheduler")
+        try:
+            stored = await api.create(pod("late", 4), name)
+            await api.create(pod("fills", 6, nodeName=machine), name)
+        finally:
+            await asyncio.to_thread(room.plane.start, "kube-scheduler")
+        found = decision(stored)
+        assert (found["nodes"][0][0], found["karpenter"]) == (machine, "1.5")
+        assert machine in str(stored["spec"]["affinity"])
+        await then(api, name)
 
 
 async def _none(api: Api) -> bool:
@@ -143,7 +170,16 @@ CASES = {
 @pytest.mark.parametrize("case", CASES.values(), ids=CASES)
 def test_as_many_machines_as_without_us(case: tuple[list[Json], int, Then | None], room: Room) -> None:
     objects, machines, then = case
-    ours, plain = (asyncio.run(_play(room, with_us, objects, then)) for with_us in (True, False))
+    ours, plain = (asyncio.run(made_of(room, with_us, objects, then)) for with_us in (True, False))
     room.check()
     assert (len(ours.machines), len(plain.machines)) == (machines, machines)
     assert ours.machines == plain.machines, "the capacity type that the author prefers"
+
+
+def test_a_pod_that_comes_too_late_for_its_machine_gets_another(room: Room) -> None:
+    async def runs(api: Api, name: str) -> None:
+        await api.running(name, 4, within=300)
+        assert len(await api.list("Node")) == 2
+
+    asyncio.run(outrun(room, runs))
+    room.check()

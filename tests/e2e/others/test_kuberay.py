@@ -57,9 +57,10 @@ def test_no_pod_is_made_again(played: dict[str, Played], room: Room) -> None:
     assert_made_once(room, played)
 
 
+_JOB = {"entrypoint": "true", "shutdownAfterJobFinishes": True, "rayClusterSpec": _cluster(2)}
 _SUSPENDED = [
     ("RayCluster", lambda value: _cluster(2) | {"suspend": value}),
-    ("RayJob", lambda value: {"entrypoint": "true", "rayClusterSpec": _cluster(2), "suspend": value}),
+    ("RayJob", lambda value: _JOB | {"suspend": value}),
     ("RayService", lambda value: {"serveConfigV2": "", "rayClusterConfig": _cluster(2) | {"suspend": value}}),
 ]
 

@@ -1,0 +1,45 @@
+"""Karpenter 1.4, which makes no machine for a pod that prefers a node by its name."""
+
+import asyncio
+
+import pytest
+
+from tests.cli.objects import document
+from tests.controlplane.api import Api
+from tests.controlplane.objects import pod
+from tests.e2e.others import test_karpenter
+from tests.e2e.others.room import Room
+
+pytestmark = pytest.mark.others
+OTHERS = {"karpenter-1.4": test_karpenter.setup}
+CASES = {id: case for id, case in test_karpenter.CASES.items() if case[2] is None}
+
+
+@pytest.mark.parametrize(("objects", "machines", "_"), CASES.values(), ids=CASES)
+def test_as_many_machines_as_without_us(objects: list[test_karpenter.Json], machines: int, _: None, room: Room) -> None:
+    """No pod has a chosen node that waits for a machine."""
+    ours, plain = (asyncio.run(test_karpenter.made_of(room, with_us, objects)) for with_us in (True, False))
+    room.check()
+    assert (len(ours.machines), len(plain.machines)) == (machines, machines)
+    assert ours.machines == plain.machines, "the capacity type that the author prefers"
+
+
+def test_a_pod_that_comes_too_late_for_its_machine_waits_and_why_says_the_version(room: Room) -> None:
+    """Until it is created again: then it prefers no node."""
+
+    async def waits(api: Api, name: str) -> None:
+        await api.create(pod("other", 8), name)  # for which Karpenter does make a machine
+        await api.running(name, 4, within=300)
+        (late,) = [each for each in await api.pods(name) if each["metadata"]["name"] == "late"]
+        assert not late["spec"].get("nodeName")
+        asked = ("why", "late", "-n", name, "--kubeconfig", room.plane.kubeconfig)
+        (found,) = await asyncio.to_thread(document, *asked)
+        assert found["causes"][0]["cause"] == "gpusTaken"
+        assert found["decision"]["karpenter"] == "Karpenter makes a node for this pod from version 1.5 on"
+        await api.delete("Pod", "late", name, grace=0)
+        again = await api.create(pod("late", 4), name)
+        assert not again["spec"].get("affinity")
+        await api.running(name, 5, within=300)
+
+    asyncio.run(test_karpenter.outrun(room, waits))
+    room.check()
