@@ -384,3 +384,19 @@ def test_of_many_kinds_of_pods_not_all_are_tried_but_each_that_is_asked_for(
     assert any("its fixes were not tried" in note for note in second.notes)
     (asked_for,) = asked(found, load_policy(), "team", second.name).answers
     assert asked_for.causes[0].helps == 1
+
+
+@pytest.mark.parametrize(
+    ("quota", "commands"),
+    [
+        ("gpus", [["kubectl", "get", "pods"], ["kubectl", "edit", "quota", "gpus"]]),
+        ("--all", [["kubectl", "get", "pods"]]),
+    ],
+)
+def test_a_name_in_an_event_is_no_option_of_a_command(tmp_path: Path, quota: str, commands: list[list[str]]) -> None:
+    """Anybody may write an Event."""
+    about = {"kind": "Job", "namespace": "team", "name": "train"}
+    message = f"exceeded quota: {quota}, requested: pods=1, used: pods=1, limited: pods=1"
+    event = obj("Event", "e", involvedObject=about, reason="FailedCreate", message=message)
+    (found,) = answers(snapshot(tmp_path, obj("Job", "train", {}, {"active": 0}), event), load_policy(), None)
+    assert [[*fix.command[:-2]] for fix in found.causes[0].fixes if fix.command] == commands
