@@ -5,6 +5,7 @@ from collections.abc import Iterable, Iterator
 from typing import Annotated, Any
 
 import typer
+from rich.console import Console
 from rich.text import Text
 
 from webhook.cli import options
@@ -68,7 +69,9 @@ def why(
                 _print_asked(snapshot, rules, found, wide=wide)
                 say(f"fixes were tried by {decided_by(policy, snapshot)}", "dim")
             return
-        waiting = [each for each in answers(snapshot, rules, where) if matches(labels_of(each.pod) if each.pod else {})]
+        with Console(stderr=True).status("looking at the pods that wait"):  # is shown on a terminal only
+            every = answers(snapshot, rules, where)
+        waiting = [each for each in every if matches(labels_of(each.pod) if each.pod else {})]
         if watch and output in ("table", "wide"):
             clear()
         if document([each.document() for each in waiting], output, "Why"):

@@ -1,14 +1,18 @@
 """Commands that a person may run, as lists of arguments: quoted once, when they are shown, and never read out of a text."""
 
 import shlex
+from typing import Final
 
 Command = tuple[str, ...]
+_OPTIONS: Final = frozenset(("-A", "-n", "-o", "-p", "--field-selector", "--type"))
+"""Those that our own commands have."""
 
 
 def kubectl(*arguments: str, namespace: str = "") -> Command:
-    """A command of kubectl; () if an argument cannot be shown as it is: tenants write names in files."""
+    """A command of kubectl; () if a name in it cannot be shown as it is, or would be an option: tenants write Events."""
     command = ("kubectl", *arguments, *(("-n", namespace) if namespace else ()))
-    return command if "".join(command).isprintable() else ()
+    options = [each for each in command if each.startswith("-")]
+    return command if "".join(command).isprintable() and _OPTIONS.issuperset(options) else ()
 
 
 def with_command(words: str, command: Command) -> str:

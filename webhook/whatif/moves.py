@@ -77,43 +77,33 @@ class Moving:
 
     def emptied(self, row: int, *, most: int) -> list[Move]:
         """The moves after which no GPU of the node is allocated; [], and nothing is moved, if some pod has no other place."""
-        s, pods = self._s, self.pods(row)
+        pods = self.pods(row)
         if not pods or len(pods) > most or any(self._why_not(pod) or self._trains(pod) for pod in pods):
             return []
-        before, saved = {name: amounts.copy() for name, amounts in s.free.items()}, s.devices.saved()
-        moves = self._moves(row, pods, s.healthy & ~s.gpus.whole())
+        after, moves = self._moved(row, pods, self._s.healthy & ~self._s.gpus.whole())
         if any(not move.to for move in moves):
-            s.free.update(before)
-            s.devices.restore(saved)
-            for move in moves:
-                if move.to:
-                    s.gpus.count(s.nodes.row_of[move.to])
             return []
-        s.devices.release(row, {holder for pod in pods for holder in self._devices.holders(pod)})
-        s.gpus.count(row)
+        self._s = after
         return moves
 
     def all_from(self, row: int) -> list[Move]:
         """For each pod of the node with GPUs where it could go, or why it cannot."""
-        return self._moves(row, self.pods(row), self._s.healthy)
+        return self._moved(row, self.pods(row), self._s.healthy)[1]
 
-    def _moves(self, row: int, pods: list[Pod], allowed: Mask) -> list[Move]:
+    def _moved(self, row: int, pods: list[Pod], allowed: Mask) -> tuple[Situation, list[Move]]:
+        """The cluster once these pods have moved, as far as they can, and their moves."""
         s, moves = self._s, list[Move]()
         for pod in pods:
-            case = Case(s, again(pod))
-            why = self._why_not(pod)
-            target = None if why else _target(s, case, row, list(self._devices.of(pod)), allowed)
+            why, after = self._why_not(pod), s.without([pod])
+            case = Case(after, again(pod))
+            target = None if why else _target(after, case, row, list(self._devices.of(pod)), allowed)
             if target is None:
                 moves.append(Move(pod, "", why or "no other node could take it now"))
-                continue
-            for name, amount in case.demand.requests:
-                if name in s.free:
-                    s.free[name][target] -= amount
-                    s.free[name][row] += amount
-            s.devices.bind(case.wants, target)
-            s.gpus.count(target)
-            moves.append(Move(pod, s.names[target]))
-        return moves
+            else:
+                after.bind(case, target)
+                s = after
+                moves.append(Move(pod, s.names[target]))
+        return s, moves
 
     def _why_not(self, pod: Pod) -> str:
         """Why the pod is not moved; "" if it may be. KAI says where its parts go."""

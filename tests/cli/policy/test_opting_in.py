@@ -136,6 +136,6 @@ def test_a_pod_that_is_warned_about_is_changed_too(tmp_path: Path) -> None:
     asks = placed(pod("asks", 2, labels={"workload-type": "training"}), None)
     file = write(tmp_path, *CLUSTER[:4], namespace("team"), asks)
     line = call("policy", "diff", "-n", "team", "--from", file).stdout.splitlines()[1]
-    assert line.endswith("[cpuPerGpu] and 1 more finding; changed: tolerations")
+    assert line.endswith("[cpuPerGpu] and 2 more findings; changed: tolerations")
     wide = call("policy", "diff", "-n", "team", "--from", file, "-o", "wide").stdout
     assert "tolerations: it got tolerations of nvidia.com/gpu" in wide

@@ -13,8 +13,9 @@ from tests.cli.objects import Json, call, document, placed, snapshot, unschedula
 from tests.controlplane.nodes import node
 from tests.controlplane.objects import REQUIRED, pod, required
 from tests.whatif.waiting.waits import answer, held, obj, waiting
-from webhook.whatif.answers import answers
+from webhook.whatif.answers import answers, asked
 from webhook.whatif.offline import load_policy
+from webhook.whatif.waiting import diagnosis
 
 A100, L4 = "NVIDIA-A100-SXM4-80GB", "NVIDIA-L4"
 PRODUCT = "nvidia.com/gpu.product"
@@ -370,3 +371,32 @@ def test_no_name_makes_a_line_or_a_command_of_its_own(tmp_path: Path) -> None:
     ]
     assert all(part.isprintable() for command in commands for part in command)
     assert commands == []
+
+
+def test_of_many_kinds_of_pods_not_all_are_tried_but_each_that_is_asked_for(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(diagnosis, "_MAX_TRIED", 1)
+    more = {**waiting(8), "metadata": {**waiting(8)["metadata"], "name": "more", "labels": {"app": "more"}}}
+    found = snapshot(tmp_path, node("a"), held(4, "a"), waiting(8), more)
+    first, second = sorted(answers(found, load_policy(), None), key=lambda each: each.causes[0].helps, reverse=True)
+    assert (first.causes[0].helps, second.causes[0].helps) == (1, 0)
+    assert any("its fixes were not tried" in note for note in second.notes)
+    (asked_for,) = asked(found, load_policy(), "team", second.name).answers
+    assert asked_for.causes[0].helps == 1
+
+
+@pytest.mark.parametrize(
+    ("quota", "commands"),
+    [
+        ("gpus", [["kubectl", "get", "pods"], ["kubectl", "edit", "quota", "gpus"]]),
+        ("--all", [["kubectl", "get", "pods"]]),
+    ],
+)
+def test_a_name_in_an_event_is_no_option_of_a_command(tmp_path: Path, quota: str, commands: list[list[str]]) -> None:
+    """Anybody may write an Event."""
+    about = {"kind": "Job", "namespace": "team", "name": "train"}
+    message = f"exceeded quota: {quota}, requested: pods=1, used: pods=1, limited: pods=1"
+    event = obj("Event", "e", involvedObject=about, reason="FailedCreate", message=message)
+    (found,) = answers(snapshot(tmp_path, obj("Job", "train", {}, {"active": 0}), event), load_policy(), None)
+    assert [[*fix.command[:-2]] for fix in found.causes[0].fixes if fix.command] == commands

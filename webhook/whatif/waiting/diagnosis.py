@@ -52,6 +52,9 @@ _SHAPE: Final = (
 _SILENT: Final = Cause.of(
     "schedulerOther", "the scheduler has said nothing yet, and nodes and pods may not be read", "ask again in a moment"
 )
+_MAX_TRIED: Final = 500
+"""Of so many shapes of pods the fixes are tried: some seconds. What is asked by its name is tried always."""
+_UNTRIED: Final = f"its fixes were not tried, as pods of more than {_MAX_TRIED} kinds wait: ask for it by its name"
 _LOOKS_AFTER: Final = 60.0
 """Seconds after which a scheduler that runs has said something about a pod."""
 
@@ -96,13 +99,14 @@ class Diagnosis:
 
     def _look_at(self, pod: Pod) -> Findings:
         case = Case(self.situation, pod)
-        blind = "Node" in self.situation.snapshot.missing
+        blind, tried = "Node" in self.situation.snapshot.missing, len(self._known) < _MAX_TRIED
         if first := causes_before_filtering(case):
-            return Findings(ordered([cause if blind else _tried(case, cause) for cause in first]), [])
+            return Findings(ordered([_tried(case, cause) if tried and not blind else cause for cause in first]), [])
         if blind:
             return Findings([], [])
         filtered = _Filtered(case)
-        causes = ordered([_tried(case, cause) for cause in _offered(case, [*filtered.causes()])])
+        causes = _offered(case, [*filtered.causes()])
+        causes = ordered([_tried(case, cause) for cause in causes] if tried else causes)
         causes.sort(
             key=lambda cause: cause.cause != "fitsNow"
         )  # then nothing has to be changed: what else is true comes after it
@@ -112,6 +116,7 @@ class Diagnosis:
             *notes.preemption(case, full),
             *notes.ending(case, full),
             *notes.limit_range(pod, causes),
+            *([] if tried else [_UNTRIED]),
         ]
         return Findings(causes, [*notes.ahead(case), *notes.half_groups(case), *more])
 

@@ -1,6 +1,7 @@
 """How many GPUs are free on each node, each of them counted once (`webhook.state.gpu_amounts`), while pods are bound."""
 
 from collections.abc import Mapping
+from copy import copy
 from typing import NamedTuple
 
 import numpy as np
@@ -41,6 +42,13 @@ class FreeGpus:
             if each.offered.any():
                 offered, left = each.offered[: self._rows], (each.offered - each.allocated)[: self._rows]
                 self.of[name] = _Of(offered, np.maximum(left, 0), left - free.get(name, 0))
+
+    def copied(self, free: Mapping[str, Integers], devices: FreeDevices, groups: GpuGroups) -> "FreeGpus":
+        """The same of a situation of its own."""
+        made = copy(self)
+        made._free, made._devices, made._groups = free, devices, groups
+        made.of = {name: of._replace(free=of.free.copy()) for name, of in self.of.items()}
+        return made
 
     def whole(self, resource: str | None = None) -> Mask:
         """The nodes that have GPUs, of this resource or of any, and all of them free."""

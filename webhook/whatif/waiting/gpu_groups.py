@@ -41,6 +41,12 @@ class GpuGroups:
         self._free = devices.each(KAI.name)
         self._opened = 0
 
+    def __copy__(self) -> "GpuGroups":
+        made = object.__new__(GpuGroups)
+        made.__dict__ |= self.__dict__
+        made._free = {row: dict(free) for row, free in self._free.items()}
+        return made
+
     def fits(self, claim: DeviceClaim, whole: Integers) -> Mask:
         """The nodes that have room for a part. `whole`: how many whole GPUs are free on each."""
         share, number = self._share(claim, np.arange(len(whole))), _number(claim)

@@ -200,19 +200,22 @@ class Situation:
         """The cause that excludes the nodes of `mask`. `alone` are the nodes that no other cause excludes."""
         return Cause.of(word, text, *fixes, nodes=self.named(mask), alone=int(np.count_nonzero(mask & alone)))
 
-    def without(self, pods: Sequence[Pod]) -> Situation:
+    def without(self, pods: Iterable[Pod]) -> Situation:
         """The same once these pods have ended."""
-        found, ended = copy(self), {id(pod) for pod in pods}
+        found = copy(self)
         for name in ("bound", "with_anti_affinity"):  # which are made of `pods_on`
             found.__dict__.pop(name, None)
-        found.free, found.devices = {name: amounts.copy() for name, amounts in self.free.items()}, copy(self.devices)
-        found.pods_on = {on: [pod for pod in there if id(pod) not in ended] for on, there in self.pods_on.items()}
+        found.free, found.pods_on = {name: amounts.copy() for name, amounts in self.free.items()}, {**self.pods_on}
+        found.devices, found.groups = copy(self.devices), copy(self.groups)
+        found.gpus = self.gpus.copied(found.free, found.devices, found.groups)
         for pod in pods:
-            row = self.nodes.row_of[pod["spec"]["nodeName"]]
-            for name, amount in counted_demand(pod).requests:
-                if name in found.free:
-                    found.free[name][row] += amount
+            row = self.nodes.row_of[name := pod["spec"]["nodeName"]]
+            found.pods_on[name] = [each for each in found.pods_on[name] if each is not pod]
+            for resource, amount in counted_demand(pod).requests:
+                if resource in found.free:
+                    found.free[resource][row] += amount
             found.devices.release(row, {*self._holding.holders(pod)})
+            found.gpus.count(row)
         return found
 
     @cached_property
@@ -240,11 +243,10 @@ class Situation:
             if name in self.free:
                 self.free[name][row] -= amount
         self.gpus.count(row)
-        lists = (self.bound, self.with_anti_affinity)  # before `pods_on`, from which they are made
-        self.pods_on.setdefault(self.names[row], []).append(pod)
-        lists[0].append((row, pod))
-        if _has_anti_affinity(pod):
-            lists[1].append((row, pod))
+        self.pods_on[self.names[row]] = [*self.pods_on.get(self.names[row], ()), pod]
+        for name in ("bound", "with_anti_affinity"):  # which are made of `pods_on`
+            if name in self.__dict__ and (name == "bound" or _has_anti_affinity(pod)):
+                self.__dict__[name] = [*self.__dict__[name], (row, pod)]
         return pod
 
 
