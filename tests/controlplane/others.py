@@ -7,7 +7,7 @@ from tests.controlplane.module import Module
 
 _SHARED, _OLDER = Module("others"), Module("older")
 """For those that can be compiled of the `k8s.io` modules of the control plane, which takes a fifth of the time, and for those
-that need older ones."""
+that need older ones. KubeRay and Karpenter 1.4 have a go.mod each, since they need an older controller-runtime too."""
 
 
 @dataclass(frozen=True)

@@ -112,16 +112,23 @@ async def made_of(room: Room, ours: bool, objects: list[Json], then: Then | None
         return await _made(api)
 
 
-async def outrun(room: Room, then: Callable[[Api, str], Awaitable[None]]) -> None:
-    """A pod `late` has the only machine for its first choice, which another one fills before the scheduler looks at it."""
+def late(zone: str, gpus: int = 4, name: str = "late") -> Json:
+    return pod(name, gpus, nodeSelector={_ZONE: zone})
+
+
+async def outrun(room: Room, then: Callable[[Api, str, str], Awaitable[None]]) -> None:
+    """A pod `late` has the only machine of its zone for its first choice, which another one fills before the scheduler looks at
+    it. `then` gets that zone too."""
     async with pool(room) as (api, name):
         await api.create(deployment("served", 2), name)
         await api.running(name, 2, within=300)
-        (machine,) = [each["metadata"]["name"] for each in await api.list("Node")]
+        ((machine, zone),) = [
+            (each["metadata"]["name"], each["metadata"]["labels"][_ZONE]) for each in await api.list("Node")
+        ]
         beside = await api.namespace(f"beside-{uuid.uuid4().hex[:6]}")  # where pods may name their node
         await asyncio.to_thread(room.plane.stop, "kube-scheduler")
         try:
-            stored = await api.create(pod("late", 4), name)
+            stored = await api.create(late(zone), name)
             await api.create(pod("fills", 6, nodeName=machine), beside)
         finally:
             await asyncio.to_thread(room.plane.start, "kube-scheduler")
@@ -129,7 +136,7 @@ async def outrun(room: Room, then: Callable[[Api, str], Awaitable[None]]) -> Non
         assert (found["nodes"][0][0], found["karpenter"]) == (machine, "1.5")
         assert machine in str(stored["spec"]["affinity"])
         try:
-            await then(api, name)
+            await then(api, name, zone)
         finally:
             await remove_namespace(api, beside)
 
@@ -181,7 +188,7 @@ def test_as_many_machines_as_without_us(case: tuple[list[Json], int, Then | None
 
 
 def test_a_pod_that_comes_too_late_for_its_machine_gets_another(room: Room) -> None:
-    async def runs(api: Api, name: str) -> None:
+    async def runs(api: Api, name: str, _: str) -> None:
         await api.running(name, 3, within=300)
         assert len(await api.list("Node")) == 2
 

@@ -6,7 +6,6 @@ import pytest
 
 from tests.cli.objects import document
 from tests.controlplane.api import Api
-from tests.controlplane.objects import pod
 from tests.e2e.others import test_karpenter
 from tests.e2e.others.room import Room
 
@@ -27,17 +26,17 @@ def test_as_many_machines_as_without_us(objects: list[test_karpenter.Json], mach
 def test_a_pod_that_comes_too_late_for_its_machine_waits_and_why_says_the_version(room: Room) -> None:
     """Until it is created again: then it prefers no node."""
 
-    async def waits(api: Api, name: str) -> None:
-        await api.create(pod("other", 8), name)  # for which Karpenter does make a machine
+    async def waits(api: Api, name: str, zone: str) -> None:
+        elsewhere = next(each for each in ("zone-a", "zone-b") if each != zone)
+        await api.create(test_karpenter.late(elsewhere, 8, "other"), name)  # for which Karpenter does make a machine
         await api.running(name, 3, within=300)
-        (late,) = [each for each in await api.pods(name) if each["metadata"]["name"] == "late"]
-        assert not late["spec"].get("nodeName")
+        assert not (await api.get("Pod", "late", name))["spec"].get("nodeName")
         asked = ("why", "late", "-n", name, "--kubeconfig", room.plane.kubeconfig)
         (found,) = await asyncio.to_thread(document, *asked)
         assert found["causes"][0]["cause"] == "gpusTaken"
         assert found["decision"]["karpenter"] == "Karpenter makes a node for this pod from version 1.5 on"
         await api.delete("Pod", "late", name, grace=0)
-        again = await api.create(pod("late", 4), name)
+        again = await api.create(test_karpenter.late(zone), name)
         assert not again["spec"].get("affinity")
         await api.running(name, 4, within=300)
 
