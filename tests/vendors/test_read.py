@@ -99,7 +99,7 @@ def mounted(of: model.DeviceMount) -> bool:
 
 def host_path(of: model.HostPath) -> bool:
     volume = {"name": "v", "hostPath": {"path": of.path}}
-    return finds(HostDevices(), pod("p", volumes=[volume])) is (of.gives == "node")
+    return finds(HostDevices(), pod("p", volumes=[volume])) is (of.gives == "node" or bool(of.label))
 
 
 READ: Final[dict[type[Any], Callable[[Any], bool]]] = {
