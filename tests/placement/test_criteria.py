@@ -27,6 +27,13 @@ def with_alternatives() -> ClusterState:
     return cluster([dra.gpus_of("a", 2), dra.gpus_of("b", 4)], [dra.template("any", wanted)])
 
 
+def of_two_stacks(*pods: Object) -> ClusterState:
+    """A device plugin and DRA both hand out the GPUs of `a`."""
+    of = state([node("a"), node("b")], pods)
+    of.replace("resourceslices", [dra.gpus_of("a", 8)], 0)
+    return of
+
+
 def with_use(of_a: Any, *pods: Object) -> ClusterState:
     of = state([node("a"), node("b")], pods)
     of.nodes.use_seen("a", of_a)
@@ -76,6 +83,7 @@ CASES: dict[str, tuple[ClusterState, Object]] = {
         pod("p", 0, resourceClaims=[{"name": "c", "resourceClaimTemplateName": "any"}]),
     ),
     "rejections": (rejecting_on_a(pod("x", 1, on="b")), pod("p")),
+    "twoStacks": (of_two_stacks(pod("x", 1, on="b")), pod("p")),
     "preference": (
         state([node("a", labels={"fast": "no"}), node("b", labels={"fast": "yes"})], [pod("x", 1, on="b")]),
         pod("p", affinity=affinity(preferred=[(1, expression("fast", "In", "yes"))])),

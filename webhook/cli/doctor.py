@@ -28,7 +28,7 @@ READ: Final = tuple(dict.fromkeys((*ENGINE, *CLAIMS, *(kind for check in CHECKS 
 _STYLES: Final = {"ok": "green", "warn": "yellow", "broken": "red", "unknown": "dim"}
 
 
-_OF_NODES: Final = ("nodes", "taints", "timeSlicing")
+_OF_NODES: Final = ("nodes", "taints", "sameNames", "twoStacks")
 """Checks of the nodes, which say nothing about the webhook."""
 _Try = Annotated[
     str | None,

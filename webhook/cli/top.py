@@ -1,5 +1,6 @@
 """`gpu-admission top`: the GPUs of nodes, pools and models, and who has them, how busy they are, and how many are free."""
 
+from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Annotated, Any, Final, Literal
 
@@ -11,7 +12,7 @@ from webhook.cli.cluster.answers import idle_by_namespace
 from webhook.cli.reading import measure_gpus, policy_of, selector, snapshot_of
 from webhook.cli.terminal import PROGRAM, age, bar, clear, document, out, repeated, say, show, table
 from webhook.errors import BadInput
-from webhook.kube.gpus import Gpus
+from webhook.kube.gpus import DIVIDED, Gpus
 from webhook.nodes.utilisation import IDLE_FOR
 from webhook.policy.model import Policy
 from webhook.state.gpu_amounts import gpu_number
@@ -26,6 +27,8 @@ _MEASURED: Final = {"idle": "IDLE", "utilisation": "UTILISATION", "memory": "MEM
 """Column titles of GPU metrics, by their key in the document."""
 
 
+Group = tuple[str, Mapping[str, Any], list[dict[str, Any]]]
+"""Nodes that belong together: how they are called, the sums of their GPUs, and their documents."""
 By = Literal["namespace", "workload", "class", "model"]
 What = Literal["nodes", "models", "namespaces", "workloads", "classes"]
 _BY: Final[Mapping[What, By | None]] = {
@@ -233,9 +236,13 @@ def _print(
         table(["NODE", "POOL", "MODEL", "HEALTH", *titles, *more], rows, drop=_DROPPED)
         out("")
     of: Literal["pool", "model"] = "model" if by else "pool"
-    groups = [(group[of] or "-", group, [n for n in reports if n[of] == group[of]]) for group in pools(reports, of)]
-    if groups[-1][1][of] is None:
-        groups[-1:] = [(name, [*pools(those, of)][-1], those) for name, those in by_kind(reports, gpus)]
+    groups: list[Group] = [
+        (group[of] or "-", group, [n for n in reports if n[of] == group[of]]) for group in pools(reports, of)
+    ]
+    every, groups = (groups[-1:], groups[:-1]) if groups[-1][1][of] is None else ([], groups)
+    groups = [part for group in groups for part in _apart(group, of, gpus)]
+    if every:
+        groups += [(name, [*pools(those, of)][-1], those) for name, those in by_kind(reports, gpus)]
     sums = [
         [name, group["gpus"][line[0]]["nodes"], *line]
         for name, group, those in groups
@@ -246,6 +253,18 @@ def _print(
     out("")
     job = "; ".join(map(_job, larger(jobs))) or "none, as no healthy node has a free GPU and CPU"
     return show(Text(f"largest job that could start now{some}: {job}"))
+
+
+def _apart(group: Group, of: Literal["pool", "model"], gpus: Gpus) -> Iterator[Group]:
+    """A group, or its parts by kind of GPU if a resource of it stands for several kinds: 8 GPUs and 56 slices are no 64."""
+    name, _, those = group
+    kinds = [*by_kind(those, gpus)]
+    named = Counter([resource for _, nodes in kinds for resource in {key for node in nodes for key in node["gpus"]}])
+    if max(named.values(), default=1) == 1:
+        yield group
+        return
+    for kind, nodes in kinds:
+        yield f"{name}, {kind}", [*pools(nodes, of)][-1], nodes
 
 
 def _job(largest: Mapping[str, Any]) -> str:
@@ -266,9 +285,10 @@ def _lines(
     away = unusable(of)
     numbers = [_cell(key, entry.get(key)) for key in known]
     for resource, gpus in entry["gpus"].items():
+        one = f" ({entry['one']}s)" if "one" in entry and resource in DIVIDED else ""
         amounts = [gpus[key] for key in ("total", "allocated", "promised")]
         amounts += [gpu_number(gpus["free"] - away[resource]), *([gpu_number(away[resource])] if apart else [])]
-        yield [resource, *amounts, bar(gpus["allocated"] + gpus["promised"], gpus["total"]), *numbers]
+        yield [f"{resource}{one}", *amounts, bar(gpus["allocated"] + gpus["promised"], gpus["total"]), *numbers]
         numbers = [""] * len(known)
     if not entry["gpus"]:
         yield ["", 0, 0, 0, 0, *([0] if apart else []), "", *numbers]

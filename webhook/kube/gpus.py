@@ -6,7 +6,7 @@ from typing import Final, Literal, NamedTuple
 
 from webhook.text import matches, number_of
 from webhook.vendors.catalogue import every, labels, resources
-from webhook.vendors.model import Divided, Profile
+from webhook.vendors.model import Divided, Profile, Resource
 
 GpuKind = Literal["whole", "slice", "share"]
 GPU_KINDS: Final[tuple[GpuKind, ...]] = ("whole", "slice", "share")
@@ -33,6 +33,13 @@ class GpuName(NamedTuple):
     kind: GpuKind
 
 
+_WHOLE_OF: Final = {each.name: each.of for each in every(Resource) if each.of and each.one in GPU_KINDS}
+SILICON: Final = {
+    name: (whole, *[part for part, of in _WHOLE_OF.items() if of == whole])
+    for whole in _WHOLE_OF.values()
+    for name in (whole, *[part for part, of in _WHOLE_OF.items() if of == whole])
+}
+"""For each resource that hands out the same devices as others, under another name: all of them, the whole devices first."""
 PARTS: Final[dict[GpuKind, str]] = {"slice": "slices of GPUs", "share": "shares of GPUs"}
 """What several of them are called."""
 
@@ -122,3 +129,8 @@ class _Kinds(dict[str, GpuKind | None]):
 def vendor(resource: str) -> str:
     """The domain of a resource name: "nvidia.com" for "nvidia.com/mig-1g.10gb"."""
     return resource.partition("/")[0]
+
+
+def is_same_vendor(resource: str, driver: str) -> bool:
+    """Whether a resource and a driver of DRA are of one vendor, as nvidia.com/gpu and gpu.nvidia.com."""
+    return driver == vendor(resource) or driver.endswith(f".{vendor(resource)}")

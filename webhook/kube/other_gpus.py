@@ -31,7 +31,7 @@ FRACTIONS: Final = frozenset(_PARTS)
 CONTAINER_PARTS: Final = every(ContainerPart)
 """And those of single containers."""
 _OF_CONTAINERS: Final = tuple([part.prefix for part in CONTAINER_PARTS])
-KAI: Final = tuple([scheduler.name for scheduler in every(Scheduler) if scheduler.parts])
+KAI: Final = tuple([scheduler.name for scheduler in every(Scheduler)])
 """The names of these schedulers."""
 PART_CONFIGMAP, FRACTION_CONTAINER = next((each.config_map, each.container) for each in every(SharedBy))
 """Annotations with the beginning of the name of the ConfigMap in which they write which GPU the container gets, and with the

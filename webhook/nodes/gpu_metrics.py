@@ -13,6 +13,7 @@ from pydantic import AfterValidator, BeforeValidator, Field, StringConstraints, 
 
 from webhook.framework.interface import Settings
 from webhook.text import quoted
+from webhook.vendors.catalogue import metric
 
 SOURCES: Final[dict[str, str]] = {
     "prometheus": "",
@@ -54,17 +55,17 @@ Namespace = Annotated[str, StringConstraints(pattern=r"^[a-z0-9]([a-z0-9-]*[a-z0
 class Queries(Settings):
     """PromQL for prometheus, names of metrics for dcgm. "" leaves one out."""
 
-    utilisation: Query = "DCGM_FI_DEV_GPU_UTIL"
+    utilisation: Query = metric("utilisation")
     """Percent."""
-    engine: Query = "DCGM_FI_PROF_GR_ENGINE_ACTIVE"
+    engine: Query = metric("engine")
     """0 to 1. Used for MIG instances, which have no utilisation, and for GPUs without the metric above."""
-    memory_used: Query = "DCGM_FI_DEV_FB_USED"
+    memory_used: Query = metric("memoryUsed")
     """MiB."""
-    memory_free: Query = "DCGM_FI_DEV_FB_FREE"
+    memory_free: Query = metric("memoryFree")
     """MiB."""
-    temperature: Query = "DCGM_FI_DEV_GPU_TEMP"
+    temperature: Query = metric("temperature")
     """Degrees Celsius."""
-    xid: Query = "DCGM_FI_DEV_XID_ERRORS"
+    xid: Query = metric("xid")
     """The last Xid error of a GPU; 0 is none."""
 
     @model_validator(mode="after")

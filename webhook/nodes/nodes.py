@@ -1,6 +1,6 @@
 """The nodes: reads Node objects (amounts, taints, conditions), and keeps the node table up to date with their events."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from math import isnan
 from typing import Any, Literal, NamedTuple
 
@@ -11,7 +11,16 @@ from webhook.devices.sources import SOURCES
 from webhook.devices.table import DeviceTable
 from webhook.devices.types import TOLD, DeviceSet
 from webhook.errors import QuantityError
-from webhook.kube.gpus import DIVIDED, GPU_KINDS, MODEL_LABELS, WHOLE_GPU, Gpus, one_on
+from webhook.kube.gpus import (
+    DIVIDED,
+    GPU_KINDS,
+    MODEL_LABELS,
+    WHOLE_GPU,
+    Gpus,
+    is_same_vendor,
+    labelled_count,
+    one_on,
+)
 from webhook.kube.pod_requests import Demand
 from webhook.kube.quantity import milli, whole
 from webhook.kube.taints import Taint, node_taints
@@ -208,6 +217,22 @@ class Nodes:
         mask[[row for name in self.dra if (row := self.row_of.get(name)) is not None]] = True
         return mask
 
+    def twice(self, gpus: Iterable[str]) -> NDArray[np.bool_]:
+        """Which rows are nodes of whose GPUs, of these resources, a device plugin offers some, and a driver of DRA too: neither
+        knows what the other has given out. They are other GPUs if the node has as many by its labels as both offer together.
+        """
+        columns, rows = self.columns, self.columns.rows
+        found = np.zeros(rows, bool)
+        for resource in [each for each in gpus if each in columns.capacity and not each.startswith(TOLD)]:
+            both = (columns.capacity[resource][:rows] > 0) & (columns.devices[:rows] > 0)
+            for row in np.flatnonzero(both).tolist():
+                state = self.devices.states[int(columns.devices[row])]
+                drivers = [each for each in state[0].told if is_same_vendor(resource, each)] if state else []
+                listed = sum([len(state[0].gpus.get(driver, ())) for driver in drivers]) if state else 0
+                every = int(columns.capacity[resource][row]) + listed
+                found[row] |= bool(listed) and labelled_count(self.labels.get(row)) < every
+        return found
+
     def drop_if_unused(self, row: int) -> None:
         """Release the row of a deleted node if it has no pods left."""
         columns = self.columns
@@ -278,7 +303,7 @@ class Nodes:
             change = amounts.get(resource, 0) - int(capacity[row])
             if change:
                 capacity[row] += change
-                columns.free[resource][row] += change
+                columns.add_free(resource, row, change)
                 changed = True
             if columns.installed[resource][row] != installed.get(resource, 0):
                 columns.installed[resource][row] = installed.get(resource, 0)

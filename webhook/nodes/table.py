@@ -18,6 +18,8 @@ from typing import Any, Final
 import numpy as np
 from numpy.typing import NDArray
 
+from webhook.kube.gpus import SILICON
+
 _KEPT = 32768
 """The log keeps at least the last so many changes."""
 Integers = NDArray[np.int64]
@@ -87,6 +89,8 @@ class Columns:
         """What nodes may offer of extended resources as they are: see `nodes.installed_on`. 0 in dead rows."""
         self.free: dict[str, Integers] = {}
         """Allocatable minus the requests of pods that are bound to the node or have a reservation there. May be negative."""
+        self.named: dict[str, Integers] = {}
+        """The same of the requests by this name alone, for resources that hand out the same devices: see `couple`."""
         self.devices: NDArray[np.int32] = np.zeros(self.size, np.int32)
         """The state of the devices: its number in the device table; 0 if nobody tells any."""
         self.pods: NDArray[np.int32] = np.zeros(self.size, np.int32)
@@ -114,16 +118,33 @@ class Columns:
         """Degrees Celsius of the hottest GPU, rounded down to steps; 0 if not known."""
         self.utilisation: Floats = np.zeros(self.size)
         """Mean utilisation of the measured GPUs, 0 to 1."""
-        self.place: Floats = np.zeros(self.size)
-        """See `siblings.place_of`."""
-        self.order: Floats = np.zeros(self.size)
-        """The order of nodes between the siblings: see `siblings.order_of`."""
+        self.place, self.order = np.zeros(self.size), np.zeros(self.size)
+        """See `siblings.place_of` and `siblings.order_of`: the order of nodes between the siblings."""
 
     def add_resource(self, resource: str) -> None:
         """Add a resource that no node had so far."""
         self.capacity[resource] = np.zeros(self.size, np.int64)
         self.installed[resource] = np.zeros(self.size, np.int64)
         self.free[resource] = np.zeros(self.size, np.int64)
+        if resource in SILICON:
+            self.named[resource] = np.zeros(self.size, np.int64)
+
+    def add_free(self, resource: str, row: int, amount: int) -> None:
+        """So much more of a resource is free on a row; less, if the amount is negative."""
+        if resource in self.named:
+            self.named[resource][row] += amount
+            self.couple(resource, row)
+        else:
+            self.free[resource][row] += amount
+
+    def couple(self, resource: str, row: int) -> None:
+        """What is free of a resource and of those of the same devices on a row: what one hands out, none of the others has."""
+        capacity = {name: int(self.capacity[name][row]) for name in SILICON[resource] if name in self.named}
+        most = max(capacity.values())
+        sizes = {name: most // amount for name, amount in capacity.items() if amount}
+        left = most - sum([size * (capacity[name] - int(self.named[name][row])) for name, size in sizes.items()])
+        for name in capacity:
+            self.free[name][row] = left // sizes[name] if name in sizes else self.named[name][row]
 
     def grow(self) -> None:
         """Double the number of rows."""
@@ -131,7 +152,7 @@ class Columns:
         for name, array in vars(self).items():
             if isinstance(array, np.ndarray):
                 setattr(self, name, longer(array, self.size, 1 if name in ("sharing", "slices") else 0))
-        for arrays in (self.capacity, self.installed, self.free):
+        for arrays in (self.capacity, self.installed, self.free, self.named):
             for resource, array in arrays.items():
                 arrays[resource] = longer(array, self.size)
 

@@ -77,10 +77,13 @@ class Usage:
         return changes
 
     def _count_private(self, namespace: str, sign: int) -> None:
-        free, private = self.nodes.columns.free, self._private.get(namespace, {})
+        columns, private = self.nodes.columns, self._private.get(namespace, {})
         for resource, by_row in private.items():
-            if resource in free and not resource.startswith(TOLD):
-                free[resource][list(by_row)] += sign * np.array(list(by_row.values()))
+            if resource in columns.named:
+                for row, amount in by_row.items():
+                    columns.add_free(resource, row, sign * amount)
+            elif resource in columns.free and not resource.startswith(TOLD):
+                columns.free[resource][list(by_row)] += sign * np.array(list(by_row.values()))
         for row in private.get("pods", ()):
             self._changes.add(row)
 
@@ -108,17 +111,17 @@ class Usage:
 
     def recount(self, resource: str, holders: Iterable[tuple[int, PodKind]]) -> None:
         """A resource is on some node for the first time: subtract what `holders`, which are not private, use of it."""
-        free = self.nodes.columns.free[resource]
+        columns = self.nodes.columns
         for row, kind in holders:
             if amount := kind.demand.amount(resource):
-                free[row] -= amount
+                columns.add_free(resource, row, -amount)
                 self._changes.add(row)
         for row, amount in self._private.get(self.namespace, {}).get(resource, {}).items():
-            free[row] -= amount
+            columns.add_free(resource, row, -amount)
 
     def count(self, row: int, kind: PodKind, sign: int, private_to: str = "") -> None:
         """What a pod of this kind requests is used on a row (-1), or free again (1)."""
-        free = self.nodes.columns.free
+        columns = self.nodes.columns
         if kind.demand.devices:
             self.nodes.devices.hold(row, kind.demand.devices, -sign, private_to)
         if private_to:
@@ -126,8 +129,8 @@ class Usage:
             if private_to != self.namespace:
                 return
         for resource, amount in kind.demand.requests:
-            if resource in free and not resource.startswith(TOLD):
-                free[resource][row] += sign * amount
+            if resource in columns.free and not resource.startswith(TOLD):
+                columns.add_free(resource, row, sign * amount)
         self._changes.add(row)
 
     def _add_private(self, namespace: str, row: int, kind: PodKind, sign: int) -> None:

@@ -15,7 +15,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from webhook.devices.types import DRA, TOLD, WHOLE
-from webhook.kube.gpus import Gpus
+from webhook.kube.gpus import SILICON, Gpus
 from webhook.nodes.rejections import OTHER
 from webhook.nodes.table import Columns, Floats
 from webhook.nodes.utilisation import IDLE_FOR, NodeUse
@@ -68,7 +68,9 @@ def count(state: ClusterState, gpus: Gpus, health: Health, uses: Mapping[str, No
     columns, amounts = state.nodes.columns, gpu_amounts(state, gpus)
     held, models = _held(state, amounts), models_of(state)
     total, taken, withdrawn = (np.zeros(columns.size) for _ in range(3))
-    for each in amounts.values():
+    for name, each in amounts.items():
+        if (first := SILICON.get(name, (name,))[0]) != name and first in amounts:
+            continue  # the same devices
         total += each.offered
         taken += each.allocated
         withdrawn += each.installed - each.offered

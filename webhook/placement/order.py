@@ -91,6 +91,12 @@ def _rejections(of: Candidates) -> Iterable[Tier]:
     return (rejecting[of.scores.rows],)
 
 
+def _two_stacks(of: Candidates) -> Iterable[Tier]:
+    if not of.nodes.dra or of.scores.gpu is None:
+        return ()
+    return (of.nodes.twice(of.view.gpus)[of.scores.rows],)
+
+
 def _preference(of: Candidates) -> Iterable[Tier]:
     return () if of.scores.preference is None else (-of.scores.preference,)
 
@@ -154,6 +160,7 @@ CRITERIA: Final = (
     Criterion("penalty", "the other has a soft taint, is cordoned or under pressure, or will be removed", _penalty),
     Criterion("alternatives", "more of the alternatives that its claims want most are free there", _alternatives),
     Criterion("rejections", "the other has rejected pods of the namespace after they were bound", _rejections),
+    Criterion("twoStacks", "a device plugin and DRA both hand out the GPUs of the other", _two_stacks),
     Criterion("preference", "the pod's author or the policy prefers it", _preference),
     Criterion("wholeGpus", "the pod would take GPUs of the other whole that others could share", _whole_gpus),
     Criterion("peerRules", "the pod has rules about pods of its owner, and fewer of them are near it", _peer_rules),

@@ -13,6 +13,7 @@ from webhook.framework.interface import LabelKey, LabelValue, Settings
 from webhook.kube.workload_kinds import GANGS
 from webhook.placement.strategies import STRATEGIES
 from webhook.text import listed, quoted
+from webhook.vendors import catalogue
 
 _INTEGER = re.compile(r"[0-9]{1,18}", re.ASCII)
 
@@ -29,25 +30,10 @@ StrategyName = Annotated[str, AfterValidator(_known)]
 class Health(Settings):
     """Nodes that are not chosen, although the scheduler would use them."""
 
-    labels: dict[str, tuple[str, ...]] = Field(
-        default={
-            "nvidia.com/gpu-driver-upgrade-state": (
-                "cordon-required",
-                "node-maintenance-required",
-                "post-maintenance-required",
-                "wait-for-jobs-required",
-                "pod-deletion-required",
-                "drain-required",
-                "pod-restart-required",
-                "validation-required",
-                "uncordon-required",
-                "upgrade-failed",
-            )
-        }
-    )
+    labels: dict[str, tuple[str, ...]] = Field(default=catalogue.unhealthy())
     """By label, the values of an unhealthy node; "*" is any. These are the states of NVIDIA's driver upgrades in which
     pods are evicted."""
-    conditions: dict[str, str] = Field(default={"GpuUnhealthy": "True", "GpuXidError": "True"})
+    conditions: dict[str, str] = Field(default=catalogue.conditions())
     """By condition of the node, the status of an unhealthy node: True | False | Unknown."""
 
 
@@ -58,8 +44,8 @@ class Gangs(Settings):
     enabled: bool = True
     kinds: tuple[str, ...] = GANGS
     """Kinds of their workloads, as in `classes`."""
-    keys: Annotated[tuple[str, ...], Field(max_length=8)] = (
-        "nvidia.com/gpu.clique",
+    keys: Annotated[tuple[str, ...], Field(max_length=16)] = (
+        *catalogue.labels("domain"),
         "topology.kubernetes.io/rack",
         "topology.kubernetes.io/zone",
     )

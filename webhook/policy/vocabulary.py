@@ -6,12 +6,13 @@ Nobody would notice such a word, since the setting would just never apply. So th
 from collections.abc import Iterator, Set
 from typing import Any, Final
 
-from webhook.kube.gpus import MODEL_LABELS
 from webhook.kube.json_patch import at
 from webhook.kube.workload_kinds import MADE_OF, WORKLOAD_KINDS
 from webhook.policy.templates import paths
 from webhook.policy.workload_classes import CLASSES, GPUS
 from webhook.text import bare, nearest, one_edit_apart, quoted, suggestion
+from webhook.vendors.catalogue import every
+from webhook.vendors.model import Label
 
 Location = tuple[str | int, ...]
 Problem = tuple[Location, str]
@@ -22,16 +23,7 @@ _GROUPS: Final = tuple(dict.fromkeys(row.group for row in WORKLOAD_KINDS if row.
 _LABELS: Final = (
     *("kubernetes.io/hostname", "kubernetes.io/os", "kubernetes.io/arch", "node.kubernetes.io/instance-type"),
     *("topology.kubernetes.io/zone", "topology.kubernetes.io/region", "topology.kubernetes.io/rack"),
-    *MODEL_LABELS,
-    *[f"nvidia.com/gpu.{name}" for name in ("memory", "count", "family", "replicas", "present", "sharing-strategy")],
-    *(
-        "nvidia.com/gpu-driver-upgrade-state",
-        "nvidia.com/mig.config",
-        "nvidia.com/mig.strategy",
-        "nvidia.com/mig.capable",
-    ),
-    *("nvidia.com/gpu.clique", "karpenter.sh/nodepool", "karpenter.sh/capacity-type", "cloud.google.com/gke-nodepool"),
-    *("cloud.google.com/gke-spot", "eks.amazonaws.com/nodegroup", "kubernetes.azure.com/agentpool"),
+    *[label.key for label in every(Label) if not label.key.endswith("*")],
 )
 _GPUS: Final = tuple([gpu.name for gpu in GPUS])
 

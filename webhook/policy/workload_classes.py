@@ -9,11 +9,12 @@ from pydantic import AfterValidator, Field
 from webhook.framework.cluster_view import Workload
 from webhook.framework.entitlement import CLASS_LABELS, covers
 from webhook.framework.interface import LABEL_VALUE, LabelKey, Settings
-from webhook.kube.gpus import GpuKind
+from webhook.kube.gpus import GPU_KINDS, GpuKind
 from webhook.kube.pod import Owner, Pod, labels_of
 from webhook.kube.workload_kinds import kinds_of_class, workload_kind
 from webhook.text import one_edit_apart, quoted
-from webhook.vendors.catalogue import resources
+from webhook.vendors.catalogue import every
+from webhook.vendors.model import Resource
 
 _EVERYWHERE = ("*",)
 _CRITICAL = f"{CLASS_LABELS}inference-critical"
@@ -67,7 +68,7 @@ class ClassRule(Settings):
 
 
 GPUS = tuple(
-    [GpuResource(name=each.name, kind=each.one) for each in resources("whole", "slice", "share") if each.counted]
+    [GpuResource(name=each.name, kind=kind) for each in every(Resource) for kind in GPU_KINDS if kind == each.one]
 )
 CLASSES = (
     ClassRule(name="inference-critical", labels={"workload-type": ("inference-critical",)}, namespaces=(_CRITICAL,)),

@@ -4,8 +4,8 @@ To Kubernetes `nvdia.com/gpu`, `nvidia/gpu` or `amd.com/gpus` is a resource like
 pending. The names of GPUs are in `gpus` of the policy. Whether a node has them is checked by the rule gpuFits.
 
 Fields read:   names of resources in limits and requests of spec.containers and initContainers
-Allowed:       the names of `gpus`; those of `others`; names that are not similar to one of `gpus`. Patterns such as
-               `nvidia.com/mig-*` are not compared
+Allowed:       the names of `gpus`; those of `others` and of docs/vendors.md; names that are not similar to one of `gpus`.
+               Patterns such as `nvidia.com/mig-*` are not compared
 Warned about:  a name that differs from one of `gpus` by a letter or two, by case, by a plural or by its domain
 Not for DRA:   device classes have names of their own.
 """
@@ -16,11 +16,12 @@ from typing import ClassVar
 
 from webhook.framework.interface import Action, Context, Finding, Gpus, Rule
 from webhook.kube.asked import AskedPod
-from webhook.text import bare, matches_any, quoted
+from webhook.text import Patterns, bare, matches_any, quoted
 from webhook.vendors.catalogue import every
 from webhook.vendors.model import Resource
 
 _MAX_LENGTH = 64
+_KNOWN = Patterns(each.name for each in every(Resource))
 _ALIKE = 0.83
 """Smallest similarity of two names that counts as a slip. `nvdia.com/gpu` and `nvidia.com/gpu` have 0.96, `nvidia/gpu` 0.83,
 `example.com/gpu` and `amd.com/gpu` 0.77."""
@@ -30,8 +31,8 @@ class GpuNames(Rule):
     not_exported: ClassVar[str] = "compares names by similarity"
 
     action: Action = "warn"
-    others: tuple[str, ...] = tuple([each.name for each in every(Resource) if not each.counted])
-    """Correct names that are similar to one of `gpus` (name patterns)."""
+    others: tuple[str, ...] = ()
+    """Correct names that are similar to one of `gpus` (name patterns), besides those of docs/vendors.md."""
 
     def check(self, pod: AskedPod, context: Context) -> Iterable[Finding]:
         for container in pod.containers:
@@ -49,7 +50,9 @@ class GpuNames(Rule):
 
     def _nearest_gpu(self, name: str, gpus: Gpus) -> str | None:
         """The correct name of a misspelt GPU resource; None if nothing is misspelt."""
-        if "/" not in name or len(name) > _MAX_LENGTH or gpus.kind(name) is not None or matches_any(self.others, name):
+        if "/" not in name or len(name) > _MAX_LENGTH or gpus.kind(name) is not None:
+            return None
+        if _KNOWN.match(name) or matches_any(self.others, name):
             return None
         known = [gpu.name for gpu in gpus.names if not gpu.name.endswith("*")]
         return next(iter(get_close_matches(name.lower(), known, 1, _ALIKE)), None)

@@ -21,7 +21,7 @@ from webhook.devices.layout import Amounts, Layout, NodeDevices
 from webhook.devices.source_kai import KAI
 from webhook.devices.sources import SOURCES
 from webhook.devices.types import DRA, WHOLE
-from webhook.kube.gpus import Gpus, labelled_count, vendor
+from webhook.kube.gpus import SILICON, Gpus, is_same_vendor, labelled_count
 from webhook.nodes.nodes import UNKNOWN_AMOUNT
 from webhook.nodes.table import Floats
 from webhook.state.state import ClusterState
@@ -81,6 +81,7 @@ def gpu_amounts(state: ClusterState, gpus: Gpus, *, claims_known: bool = True) -
         for name, amount in kind.gpus:
             if name in found:
                 found[name].promised[row] += amount
+    _of_one_silicon(found)
     for each in found.values():
         each.allocated[~columns.alive] = each.promised[~columns.alive] = 0
     resources, listed = list(found), not claims_known or "resourceclaims" in state.freshness.listed
@@ -95,6 +96,17 @@ def gpu_amounts(state: ClusterState, gpus: Gpus, *, claims_known: bool = True) -
             of.allocated[row], of.promised[row] = total - unheld, max(0.0, unheld - free)
         _once(state, found, gpus, resources, row, layout)
     return found
+
+
+def _of_one_silicon(found: dict[str, GpuAmounts]) -> None:
+    """What pods have of devices that several resources hand out counts for each of these, in its own units."""
+    for whole, *parts in {SILICON[name] for name in found if name in SILICON}:
+        names = [name for name in (whole, *parts) if name in found]
+        offered = {name: np.maximum(found[name].installed, 1) for name in names}
+        for amounts in zip(*[(found[name].allocated, found[name].promised) for name in names], strict=True):
+            share = sum([amount / offered[name] for name, amount in zip(names, amounts, strict=True)])
+            for name, amount in zip(names, amounts, strict=True):
+                amount[:] = np.where(found[name].installed > 0, share * offered[name], amount)
 
 
 def _without_held(node: NodeDevices, layout: Layout, left: Amounts) -> Amounts:
@@ -131,11 +143,6 @@ def _share_out(state: ClusterState, plugin: GpuAmounts, claims: GpuAmounts, row:
     claims.offered[row] = claims.installed[row] = taken
     for part in (plugin.offered, plugin.installed):
         part[row] = max(0.0, part[row] - taken)
-
-
-def is_same_vendor(resource: str, driver: str) -> bool:
-    """Whether a resource and a driver of DRA are of one vendor, as nvidia.com/gpu and gpu.nvidia.com."""
-    return driver == vendor(resource) or driver.endswith(f".{vendor(resource)}")
 
 
 def models_of(state: ClusterState) -> Models:

@@ -9,6 +9,7 @@ from webhook.vendors.aliyun import ALIYUN, TENCENT
 from webhook.vendors.amd import AMD
 from webhook.vendors.ascend import ASCEND
 from webhook.vendors.cambricon import CAMBRICON
+from webhook.vendors.coreweave import COREWEAVE
 from webhook.vendors.eks import EKS
 from webhook.vendors.gke import GKE
 from webhook.vendors.habana import HABANA
@@ -20,6 +21,7 @@ from webhook.vendors.koordinator import KOORDINATOR
 from webhook.vendors.model import Vendor
 from webhook.vendors.neuron import NEURON
 from webhook.vendors.nvidia import NVIDIA
+from webhook.vendors.nvsentinel import NVSENTINEL
 from webhook.vendors.others import OTHERS
 from webhook.vendors.tpu import TPU
 from webhook.vendors.volcano import VOLCANO
@@ -37,7 +39,9 @@ VENDORS: tuple[Vendor, ...] = (
     GKE,
     AKS,
     EKS,
+    COREWEAVE,
     KARPENTER,
+    NVSENTINEL,
     KAI,
     HAMI,
     VOLCANO,

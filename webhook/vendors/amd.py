@@ -16,19 +16,23 @@ from webhook.vendors.model import (
 )
 
 _GPU: Final = "amd.com/gpu"
+_MODES: Final = ("cpx", "qpx", "dpx")
 _PARTITION: Final = "amd.com/gpu.compute-memory-partition"
 
 AMD: Final = Vendor(
     name="AMD",
     facts={
         "https://github.com/ROCm/k8s-device-plugin/blob/master/docs/user-guide/resource-allocation.md": (
-            Resource(_GPU, counted=True),
+            Resource(_GPU),
+            Resource("amd.com/spx_*"),
+            *[Resource(f"amd.com/{mode}_*", "slice") for mode in _MODES],
             Taint(_GPU, always=True),
         ),
         "https://github.com/ROCm/k8s-device-plugin/blob/master/internal/pkg/types/constants.go": (
             Label("amd.com/gpu.product-name", "model"),
+            Label(_PARTITION, "mode"),
             Label("amd.com/gpu.*", "hardware"),
-            *[Divided(_GPU, "slice", _PARTITION, f"{mode}_*", alone=False) for mode in ("cpx", "qpx", "dpx")],
+            *[Divided(_GPU, "slice", _PARTITION, f"{mode}_*", alone=False) for mode in _MODES],
             Profile("cpx_*", 8),
             Profile("qpx_*", 4),
             Profile("dpx_*", 2),

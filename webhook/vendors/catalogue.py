@@ -6,15 +6,18 @@ from webhook import vendors
 from webhook.text import matches
 from webhook.vendors.model import (
     Annotation,
+    Condition,
     Fact,
     Gives,
     HostPath,
     Label,
+    Metric,
     One,
     Resource,
     Says,
     Taint,
     TaintSays,
+    Unhealthy,
     Variable,
 )
 
@@ -53,6 +56,21 @@ def annotations(*gives: Gives, by_scheduler: bool = False) -> tuple[str, ...]:
     """The keys of the annotations that give this."""
     every_one = [each for each in every(Annotation) if each.by_scheduler is by_scheduler]
     return tuple([each.key for each in every_one if each.gives in gives])
+
+
+def unhealthy() -> dict[str, tuple[str, ...]]:
+    """By label, its values on a node that is not to be chosen."""
+    return {label.key: label.values for label in every(Unhealthy)}
+
+
+def conditions(*, of_parts: bool = False) -> dict[str, str]:
+    """By condition, its status on a node that is not to be chosen; `of_parts`: for pods that ask for parts of GPUs."""
+    return {each.type: each.sick for each in every(Condition) if each.of_parts is of_parts}
+
+
+def metric(measures: str) -> str:
+    """The name of the metric that measures this."""
+    return next(each.name for each in every(Metric) if each.measures == measures)
 
 
 def host_paths(gives: Literal["node", "nothing"]) -> tuple[str, ...]:

@@ -2,7 +2,7 @@
 
 from typing import Final
 
-from webhook.vendors.model import HostPath, Label, Resource, Vendor
+from webhook.vendors.model import Condition, HostPath, Label, Resource, Vendor
 
 EKS: Final = Vendor(
     name="Amazon EKS",
@@ -11,6 +11,14 @@ EKS: Final = Vendor(
             Label("karpenter.k8s.aws/instance-gpu-name", "model"),
             Label("karpenter.k8s.aws/instance-gpu-count", "present"),
             Label("karpenter.k8s.aws/instance-*", "hardware"),
+        ),
+        "https://docs.aws.amazon.com/sagemaker/latest/dg/sagemaker-hyperpod-topology.html": (
+            Label("topology.k8s.aws/ultraserver-id", "domain"),
+            Label("topology.k8s.aws/network-node-layer-3", "domain"),
+            Label("topology.k8s.aws/network-node-layer-2", "domain"),
+        ),
+        "https://docs.aws.amazon.com/eks/latest/userguide/node-health.html": (
+            Condition("AcceleratedHardwareReady", sick="False"),
         ),
         "https://docs.aws.amazon.com/eks/latest/userguide/managed-node-groups.html": (
             Label("eks.amazonaws.com/nodegroup", "pool"),

@@ -25,6 +25,10 @@ GKE: Final = Vendor(
             Label("cloud.google.com/gke-gpu-partition-size", "mode"),
             Label(_CLIENTS, "mode"),
         ),
+        "https://kueue.sigs.k8s.io/docs/concepts/topology_aware_scheduling/": (
+            Label("cloud.google.com/gce-topology-subblock", "domain"),
+            Label("cloud.google.com/gce-topology-block", "domain"),
+        ),
         "https://github.com/GoogleCloudPlatform/container-engine-accelerators/tree/master/nri_device_injector": (
             Annotation("devices.gke.io*", "besideGpu"),
         ),

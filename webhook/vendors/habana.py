@@ -8,7 +8,7 @@ HABANA: Final = Vendor(
     name="Intel Gaudi",
     facts={
         "https://docs.habana.ai/en/latest/Installation_Guide/Additional_Installation/Kubernetes_Installation/index.html": (
-            Resource("habana.ai/gaudi", counted=True),
+            Resource("habana.ai/gaudi"),
             Taint("habana.ai/gaudi", always=True),
             RuntimeClass("habana*"),
             Variable("HABANA_VISIBLE_DEVICES"),

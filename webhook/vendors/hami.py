@@ -2,7 +2,7 @@
 
 from typing import Final
 
-from webhook.vendors.model import HostPath, Resource, Scheduler, Vendor
+from webhook.vendors.model import HostPath, Resource, Vendor
 
 _ISOLATED: Final = "kai-resource-isolator.io/webhook"
 
@@ -12,7 +12,6 @@ HAMI: Final = Vendor(
         "https://github.com/Project-HAMi/HAMi/blob/master/docs/config.md": (
             Resource("nvidia.com/gpumem*", "part"),
             Resource("nvidia.com/gpucores", "part"),
-            Scheduler("hami-scheduler"),
         ),
         "https://github.com/Project-HAMi/KAI-resource-isolator/blob/main/README.md": (
             HostPath("/usr/local/vgpu", label=_ISOLATED),

@@ -8,8 +8,8 @@ INTEL: Final = Vendor(
     name="Intel",
     facts={
         "https://intel.github.io/intel-device-plugins-for-kubernetes/cmd/gpu_plugin/README.html": (
-            Resource("gpu.intel.com/i915", counted=True),
-            Resource("gpu.intel.com/xe", counted=True),
+            Resource("gpu.intel.com/i915"),
+            Resource("gpu.intel.com/xe"),
             Resource("gpu.intel.com/i915_monitoring", "all", of="gpu.intel.com/i915"),
             Resource("gpu.intel.com/xe_monitoring", "all", of="gpu.intel.com/xe"),
             Resource("gpu.intel.com/tiles", "none"),

@@ -26,7 +26,8 @@ TaintSays = Literal["gpu", "leaving", "starting"]
 
 @dataclass(frozen=True, slots=True)
 class Resource:
-    """An extended resource. `one`: what one of it is, if the labels of its node do not say otherwise."""
+    """An extended resource. `one`: what one of it is, if the labels of its node do not say otherwise. The shipped policy counts
+    GPUs, slices and shares."""
 
     name: str
     one: One = "whole"
@@ -34,8 +35,6 @@ class Resource:
     """The resource that hands out the same devices whole; "" if this one does, or if no other hands them out."""
     vendor: str = ""
     """The domain of the vendor of these GPUs, if it is not that of the name."""
-    counted: bool = False
-    """The shipped policy counts it as a GPU."""
     alone: bool = False
     """A program uses only one of it: a second one in a container is of no use to it."""
 
@@ -94,6 +93,8 @@ class Condition:
 
     type: str
     sick: Literal["True", "False"] = "True"
+    of_parts: bool = False
+    """It is about parts of GPUs alone: whole ones may be used."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -185,10 +186,9 @@ class SharedBy:
 
 @dataclass(frozen=True, slots=True)
 class Scheduler:
-    """A scheduler that gives out GPUs. `parts`: also parts of them, for which pods ask by annotations."""
+    """A scheduler that gives out parts of GPUs, for which pods ask by annotations."""
 
     name: str
-    parts: bool = False
 
 
 @dataclass(frozen=True, slots=True)

@@ -2,7 +2,7 @@
 
 from typing import Final
 
-from webhook.vendors.model import Resource, RuntimeClass, Variable, Vendor
+from webhook.vendors.model import Resource, RuntimeClass, Taint, Variable, Vendor
 
 NEURON: Final = Vendor(
     name="AWS Neuron",
@@ -12,6 +12,7 @@ NEURON: Final = Vendor(
             Resource("aws.amazon.com/neurondevice", of="aws.amazon.com/neuron"),
             Resource("aws.amazon.com/neuroncore", "slice", of="aws.amazon.com/neuron"),
         ),
+        "https://karpenter.sh/docs/concepts/scheduling/": (Taint("aws.amazon.com/neuron"),),
         "https://github.com/awslabs/oci-add-hooks": (Variable("AWS_NEURON_VISIBLE_DEVICES"), RuntimeClass("neuron*")),
     },
 )

@@ -4,11 +4,9 @@ from typing import Final
 
 from webhook.vendors.model import (
     Annotation,
-    Condition,
     DeviceClass,
     DeviceMount,
     Divided,
-    HostPath,
     Label,
     Metric,
     Namespace,
@@ -30,9 +28,9 @@ NVIDIA: Final = Vendor(
     name="NVIDIA",
     facts={
         "https://github.com/NVIDIA/k8s-device-plugin/blob/main/README.md": (
-            Resource(_GPU, counted=True),
-            Resource("nvidia.com/gpu.shared", "share", counted=True, alone=True),
-            Resource("nvidia.com/mig-*", "slice", counted=True, alone=True),
+            Resource(_GPU),
+            Resource("nvidia.com/gpu.shared", "share", alone=True),
+            Resource("nvidia.com/mig-*", "slice", alone=True),
             Resource("nvidia.com/gpu-*", "none"),
             Taint(_GPU, always=True),
             Taint("nvidia.com/mig*"),
@@ -42,6 +40,7 @@ NVIDIA: Final = Vendor(
             Label("nvidia.com/gpu.memory", "memory"),
             Label("nvidia.com/gpu.count", "count"),
             Label("nvidia.com/gpu.present", "present"),
+            Label("feature.node.kubernetes.io/pci-10de.present", "present"),
             Label("nvidia.com/gpu.clique", "domain"),
             Label("nvidia.com/cuda.driver-version.*", "driver"),
             Label("nvidia.com/cuda.runtime-version.*", "cuda"),
@@ -83,13 +82,6 @@ NVIDIA: Final = Vendor(
                 ),
             ),
         ),
-        "https://github.com/NVIDIA/NVSentinel/blob/main/preflight/pkg/webhook/injector.go": (
-            HostPath("/run/nvsentinel", label="nvsentinel.nvidia.com/preflight"),
-        ),
-        "https://github.com/NVIDIA/NVSentinel/blob/main/docs/OVERVIEW.md": (
-            Condition("GpuUnhealthy"),
-            Condition("GpuXidError"),
-        ),
         "https://github.com/NVIDIA/nvidia-container-toolkit/blob/main/internal/config/image/cuda_image.go": (
             Variable("NVIDIA_VISIBLE_DEVICES", hides="void"),
             Variable("NVIDIA_MIG_CONFIG_DEVICES"),
@@ -107,8 +99,16 @@ NVIDIA: Final = Vendor(
         ),
         "https://gvisor.dev/docs/user_guide/gpu/": (Annotation("dev.gvisor.internal.nvproxy", "besideGpu"),),
         "https://github.com/NVIDIA/sandbox-device-plugin": (
-            Resource("nvidia.com/pgpu", "none"),
-            Resource("nvidia.com/vgpu", "none"),
+            Resource("nvidia.com/pgpu"),
+            Resource("nvidia.com/vgpu", "slice"),
+        ),
+        "https://github.com/NVIDIA/kubevirt-gpu-device-plugin/blob/master/pkg/device_plugin/device_plugin.go": (
+            *[
+                Resource(f"nvidia.com/{family}*")
+                for family in ("GM2", "GP1", "GV1", "TU1", "GA1", "AD1", "GH1", "GB1", "GB2")
+            ],
+            Resource("nvidia.com/GRID_*", "slice"),
+            Resource("nvidia.com/NVIDIA_*", "slice"),
         ),
         "https://github.com/NVIDIA/gpu-operator/blob/main/deployments/gpu-operator/values.yaml": (
             Namespace("gpu-operator"),

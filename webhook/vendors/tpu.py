@@ -2,13 +2,17 @@
 
 from typing import Final
 
-from webhook.vendors.model import Variable, Vendor
+from webhook.vendors.model import Label, Resource, Taint, Variable, Vendor
 
 TPU: Final = Vendor(
     name="Google TPU",
     facts={
-        "https://docs.cloud.google.com/kubernetes-engine/docs/concepts/tpus": (
-            Variable("TPU_VISIBLE_DEVICES", "nothing"),
-        )
+        "https://docs.cloud.google.com/kubernetes-engine/docs/how-to/tpus": (
+            Resource("google.com/tpu"),
+            Taint("google.com/tpu"),
+            Label("cloud.google.com/gke-tpu-accelerator", "model"),
+            Label("cloud.google.com/gke-tpu-topology", "hardware"),
+        ),
+        "https://docs.jax.dev/en/latest/": (Variable("TPU_VISIBLE_DEVICES", "nothing"),),
     },
 )

@@ -33,9 +33,10 @@ from tests.cli.checks.installation import (
     sample,
     trusted_but,
 )
-from tests.cli.objects import call, namespace, placed, write
+from tests.cli.objects import call, namespace, of_kind, placed, write
 from tests.controlplane.nodes import node
 from tests.controlplane.objects import made, pod
+from tests.devices import dra
 from webhook.cli.cluster.answers import QUESTIONS
 from webhook.export.matching import conditions_yaml
 from webhook.kube.kinds import KINDS
@@ -85,6 +86,13 @@ def exempting_ops(objects: Objects) -> None:
         for expression in webhook["namespaceSelector"]["matchExpressions"]:
             if expression["operator"] == "NotIn":
                 expression["values"].append("ops")
+
+
+def withdrawn(name: str, gpus: str) -> dict[str, Any]:
+    """A node without labels of GPUs, whose device plugin has gone: they are in its capacity alone."""
+    found = node(name, 0)
+    found["status"]["capacity"]["nvidia.com/gpu"], found["status"]["allocatable"]["nvidia.com/gpu"] = gpus, "0"
+    return found
 
 
 def in_zones(*zones: str) -> Spoil:
@@ -146,7 +154,7 @@ FINE = [
     pytest.param("preemption", "by gpu-inference: team; by gpu-inference-critical: team", lambda o: of(o, "Namespace")["metadata"]["labels"].update({CRITICAL: ""}), id="an entitled namespace"),
     pytest.param("preemption", "by gpu-inference: none; by gpu-inference-critical: none", policy(STRICT), id="nobody can preempt"),
     pytest.param("taints", "no pods without GPUs", lambda o: o.extend([node("gpu-b"), placed(pod("claims", 0, resourceClaims=[{"name": "gpu", "resourceClaimName": "c"}]), "gpu-b")]), id="a pod with GPUs by a claim"),
-    pytest.param("timeSlicing", "same on every node", lambda o: (of(o, "Node").update(node("gpu-a", 2, "Tesla-T4", replicas=4)), o.append(node("gpu-m", mig={"1g.10gb": 7}))), id="shares beside MIG instances"),
+    pytest.param("sameNames", "same on every node", lambda o: (of(o, "Node").update(node("gpu-a", 2, "Tesla-T4", replicas=4)), o.append(node("gpu-m", mig={"1g.10gb": 7}))), id="shares beside MIG instances"),
     pytest.param("topologySpread", "no constraint", both(policy(ZONES % "ScheduleAnyway"), in_zones("a", "b", "-c")), id="a preference over zones, one without GPUs"),
     pytest.param("topologySpread", "counts only domains with GPUs", both(policy(ZONES % "DoNotSchedule"), in_zones("a", "b", "-b")), id="zones that all have GPUs"),
     pytest.param("topologySpread", "counts only domains with GPUs", both(policy(ZONES % "DoNotSchedule"), in_zones("a", "-b")), id="one zone with GPUs, for which pods get no constraint"),
@@ -250,7 +258,11 @@ CASES = [
     pytest.param("nodes", "warn", lambda o: o.append(node("gpu-b", resources={"nvidia.com/gpu": "0"})), id="a node that offers nothing"),
     pytest.param("nodes", "broken", lambda o: of(o, "Node")["status"]["conditions"][0].update(status="False"), id="no node that is well"),
     pytest.param("taints", "warn", lambda o: o.extend([node("gpu-b"), placed(pod("guest", 0), "gpu-b")]), id="a guest on GPU nodes"),
-    pytest.param("timeSlicing", "warn", lambda o: o.append(node("gpu-b", 2, "Tesla-T4", replicas=4)), id="shares beside whole GPUs"),
+    pytest.param("sameNames", "warn", lambda o: o.append(node("gpu-b", 2, "Tesla-T4", replicas=4)), id="shares beside whole GPUs"),
+    pytest.param("sameNames", "warn", lambda o: o.append(node("gpu-b", 14, labels={"nvidia.com/gpu.product": "NVIDIA-H100-80GB-HBM3-MIG-1g.10gb"})), id="slices beside whole GPUs"),
+    pytest.param("sameNames", "warn", lambda o: o.append(node("gpu-b", 16, labels={"cloud.google.com/gke-max-shared-clients-per-gpu": "8"})), id="GKE's shares beside whole GPUs"),
+    pytest.param("twoStacks", "warn", lambda o: o.append(of_kind("ResourceSlice", dra.gpus_of("gpu-a"))), id="a device plugin and DRA"),
+    pytest.param("nodes", "warn", lambda o: o.append(withdrawn("gpu-b", "16")), id="GPUs that are withdrawn, on a node without labels"),
     pytest.param("decisions", "warn", lambda o: of(o, "Pod", "trainer")["metadata"].pop("annotations"), id="a pod without a decision"),
     pytest.param("decisions", "warn", lambda o: o.append(placed(pod("claims", 0, resourceClaims=[{"name": "gpu", "resourceClaimName": "c"}]), "gpu-a")), id="a pod with a claim and without a decision"),
 ]  # fmt: skip

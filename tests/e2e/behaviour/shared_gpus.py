@@ -1,4 +1,4 @@
-"""Nodes whose GPUs are shared by time-slicing or MPS, beside whole ones. A slot of such a node is no GPU."""
+"""Nodes whose GPUs are shared or sliced, and that call a share or a slice a GPU, beside nodes with whole ones."""
 
 from typing import Any
 
@@ -25,6 +25,24 @@ def bare(name: str, gpus: int = 8) -> Json:
     return node(name, 0, resources={"nvidia.com/gpu": str(gpus)})
 
 
+def divided(gpus: int, resource: str = "nvidia.com/gpu", **labels: str) -> Json:
+    """Node `a`, which says by its labels alone that these are no whole GPUs."""
+    return node("a", 0, resources={resource: str(gpus)}, labels=labels)
+
+
+GKE = "cloud.google.com/gke-"
+DIVIDED: dict[str, tuple[Json, str]] = {
+    "slices by MIG that are called GPUs": (
+        divided(56, **{PRODUCT: "NVIDIA-H100-80GB-HBM3-MIG-1g.10gb", "nvidia.com/mig.strategy": "single"}),
+        "slice",
+    ),
+    "the partitions of GKE": (divided(56, **{f"{GKE}gpu-partition-size": "1g.10gb"}), "slice"),
+    "the time-sharing of GKE": (
+        divided(64, **{f"{GKE}gpu-sharing-strategy": "time-sharing", f"{GKE}max-shared-clients-per-gpu": "8"}),
+        "share",
+    ),
+}
+PARTITIONED = divided(64, "amd.com/gpu", **{"amd.com/gpu.compute-memory-partition": "cpx_nps4"})
 BOTH = [sliced("a"), node("b")]
 RENAMED = [node("a", 2, replicas=4, renamed=True), node("b")]
 UNLABELLED = [sliced("a"), bare("b")]
@@ -55,8 +73,30 @@ CASES = [
         "a pod of two on MPS is refused: the node would refuse it",
         [mps("a"), node("b")],
         [pod("one", 2, nodeSelector={STRATEGY: "mps"})],
-        [refused("one", "MPS")],
+        [refused("one", "shares of GPUs")],
         fewer="an MPS daemon refuses the second share at the node",
+    ),
+    *[
+        goes_to("b", f"a pod of two goes to whole GPUs before {way}", [of, bare("b")], 2, there=[taken("a", 54)])
+        for way, (of, _) in DIVIDED.items()
+    ],
+    *[
+        goes_to(
+            "a",
+            f"a pod of two takes {way} where no whole GPUs are left, and is told",
+            [of, bare("b", 1)],
+            2,
+            also=[told("one", word)],
+        )
+        for way, (of, word) in DIVIDED.items()
+    ],
+    goes_to(
+        "b",
+        "a pod of two goes to whole GPUs before AMD's partitions that are called GPUs",
+        [PARTITIONED, node("b", 0, resources={"amd.com/gpu": "8"})],
+        2,
+        resource="amd.com/gpu",
+        there=[taken("a", 60, resource="amd.com/gpu")],
     ),
     Case("forty pods of one fill whole GPUs and slots", BOTH, [job("train", 40)], [counts(a=32, b=8)]),
     goes_to("a", "two renamed slots are told", RENAMED, 2, resource="nvidia.com/gpu.shared", also=[TOLD]),

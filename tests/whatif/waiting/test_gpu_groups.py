@@ -65,6 +65,15 @@ def cause(tmp_path: Path, *objects: Json) -> Cause:
     return found[0].causes[0]
 
 
+def not_ready(made: Json) -> Json:
+    """The node, on which what limits the parts of GPUs is not ready."""
+    made["status"]["conditions"] = [
+        *made["status"]["conditions"],
+        {"type": "gpu-fractioning.nvidia.com/Ready", "status": "False"},
+    ]
+    return made
+
+
 def waiting(name: str = "waits", **notes: str) -> Json:
     annotations = {key if "/" in key else f"gpu-{key.replace('_', '-')}": value for key, value in notes.items()}
     return placed(pod(name, 0, annotations=annotations, **SCHEDULER), None)
@@ -92,7 +101,7 @@ CASES = [
     pytest.param([unlabelled("a", 1)], [parts("third", 4, fraction="0.335")], [{"a": 3}], id="MiB are cut off: 33 of 100"),
     pytest.param([unlabelled("a", 1)], [parts("mib", 1, memory="50")], [{}], id="memory where no label tells it"),
     *[pytest.param([*without, gpus("b")], [HALF], [{"b": 1}], id=f"no part of a node with {name}") for name, without in (
-        ("MIG", [node("a", 2, **MIG)]), ("MIG by its label", [node("a", 2, **BY_LABEL)]), ("GPUs by DRA", [gpus("a", 1), DRA]),
+        ("MIG", [node("a", 2, **MIG)]), ("MIG by its label", [node("a", 2, **BY_LABEL)]), ("GPUs by DRA", [gpus("a", 1), DRA]), ("limits that are not ready", [not_ready(gpus("a", 2))]),
     )],
 ]  # fmt: skip
 

@@ -50,7 +50,8 @@ CHECKS: Final = (
     Check("topologySpread", ("Node",), policy_references.topology_spread),
     Check("nodes", ("Node",), nodes.health),
     Check("taints", ("Node", "Pod"), nodes.pods_without_gpus),
-    Check("timeSlicing", ("Node",), nodes.time_slicing),
+    Check("sameNames", ("Node",), nodes.same_names),
+    Check("twoStacks", ("Node", "ResourceSlice"), nodes.two_stacks),
     Check("decisions", ("Namespace", "Pod"), nodes.decisions),
 )
 """In the order in which results are printed."""

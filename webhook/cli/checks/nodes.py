@@ -2,11 +2,15 @@
 
 from typing import Final
 
+import numpy as np
+
 from webhook.cli.checks.result import All, Found, broken, opted_in, warn
+from webhook.kube.gpus import DIVIDED, MODEL_LABELS, one_on
 from webhook.kube.pod import Pod
 from webhook.kube.record import record_of
 from webhook.policy.model import Policy
 from webhook.text import listed, plural
+from webhook.vendors.catalogue import taints
 from webhook.whatif.cluster.report import asks_for_gpus, gpu_nodes, healths, stays
 from webhook.whatif.cluster.snapshot import Snapshot
 
@@ -44,7 +48,8 @@ def pods_without_gpus(snapshot: Snapshot, policy: Policy) -> All:
     if not busy:
         return "no pods without GPUs on GPU nodes but those of DaemonSets"
     text = f"{plural(sum(counts.values()), 'pod')} without GPUs on GPU nodes without a taint: {listed(busy)}"
-    step = f"kubectl taint node {busy[0]} nvidia.com/gpu=present:NoSchedule; or placement.everyPod in the policy"
+    taint = next((each.key for each in taints("gpu")), "gpu")
+    step = f"kubectl taint node {busy[0]} {taint}=present:NoSchedule; or placement.everyPod in the policy"
     return [warn(text, step)]
 
 
@@ -53,19 +58,33 @@ def _could_run_elsewhere(pod: Pod, policy: Policy) -> bool:
     return not stays(pod) and not asks_for_gpus(pod, policy)
 
 
-def time_slicing(snapshot: Snapshot, policy: Policy) -> All:
-    """`nvidia.com/gpu` does not stand for whole GPUs on some nodes, and for shares on others."""
-    row_of, columns = snapshot.state.nodes.row_of, snapshot.state.nodes.columns
-    offered = columns.capacity.get("nvidia.com/gpu", columns.sharing * 0)
-    offering = [name for name in gpu_nodes(snapshot, policy) if offered[row_of[name]]]
-    shared = [name for name in offering if columns.sharing[row_of[name]] > 1]
-    whole = [name for name in offering if name not in shared]
-    if not shared or not whole:
-        return "nvidia.com/gpu is the same on every node"
-    text = (
-        f"nvidia.com/gpu is a share of a GPU on {listed(shared)}, and a whole one on {listed(whole)}: pods cannot tell"
-    )
-    return [warn(text, "set renameByDefault: true in the device plugin's time-slicing configuration")]
+def same_names(snapshot: Snapshot, policy: Policy) -> All:
+    """No resource stands for whole GPUs on some nodes, and for slices or shares on others."""
+    nodes, found = snapshot.state.nodes, []
+    for resource in [name for name in DIVIDED if name in nodes.columns.capacity]:
+        offered, by_kind = nodes.columns.capacity[resource], dict[str, list[str]]()
+        for name in gpu_nodes(snapshot, policy):
+            if amount := int(offered[nodes.row_of[name]]):
+                by_kind.setdefault(one_on(resource, "whole", nodes.labels_of(name), amount).kind, []).append(name)
+        if len(by_kind) > 1:
+            each = " and ".join([f"{_ONE[kind]} on {listed(names)}" for kind, names in sorted(by_kind.items())])
+            step = f"give them other names (renameByDefault, MIG strategy mixed), or select by {MODEL_LABELS[0]}"
+            found.append(warn(f"{resource} is {each}: pods cannot tell", step))
+    return found or "every resource of GPUs is the same on every node"
+
+
+_ONE: Final = {"whole": "a whole GPU", "slice": "a slice of a GPU", "share": "a share of a GPU"}
+
+
+def two_stacks(snapshot: Snapshot, policy: Policy) -> All:
+    """No GPUs are handed out by a device plugin and by DRA."""
+    nodes = snapshot.state.nodes
+    twice = nodes.twice(policy.gpus.among(nodes.columns.capacity))
+    names = sorted([nodes.columns.name[row] for row in np.flatnonzero(twice).tolist()])
+    if not names:
+        return "no node offers its GPUs by a device plugin and by DRA"
+    text = f"a device plugin and a driver of DRA both hand out the GPUs of {listed(names)}: one GPU may be given to two pods"
+    return [warn(text, "let one of them run on each node: label the nodes, and select these in both DaemonSets")]
 
 
 def decisions(snapshot: Snapshot, policy: Policy) -> All:

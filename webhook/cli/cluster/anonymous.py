@@ -14,9 +14,9 @@ from typing import Any, Final
 from webhook.cli.cluster.load import FORBIDDEN
 from webhook.devices.source_kai import RESERVATIONS
 from webhook.devices.sources import ANNOTATIONS
-from webhook.kube.gpus import MODEL_LABELS
 from webhook.kube.other_gpus import part_keys
 from webhook.kube.pod import DECISION
+from webhook.vendors.catalogue import labels, taints
 from webhook.whatif.cluster.measured import Measured
 from webhook.whatif.cluster.release import NAME
 from webhook.whatif.cluster.snapshot import Object, Snapshot
@@ -73,10 +73,18 @@ _MAP_WORDS: Final = (
 _MAPS: Final = _LABELS.union(_MAP_WORDS.split())
 """Maps whose keys are no fields, and stay."""
 _PUBLIC_LABELS: Final = (
-    *MODEL_LABELS,
-    *("nvidia.com/gpu.", "nvidia.com/mig", "nvidia.com/cuda", "amd.com/gpu", "gpu.intel.com/", "gpu-admission.io/"),
-    *("kubernetes.io/arch", "kubernetes.io/os", "node.kubernetes.io/instance-type", "karpenter.sh/capacity-type"),
-    *("karpenter.k8s.aws/instance-", "nvidia.com/gpu", "workload-type"),
+    *[
+        key.removesuffix("*")
+        for key in labels("model", "memory", "count", "driver", "cuda", "hardware", "mode", "spot")
+    ],
+    *[taint.key.removesuffix("*") for taint in taints("gpu") if taint.value is None],
+    *(
+        "kubernetes.io/arch",
+        "kubernetes.io/os",
+        "node.kubernetes.io/instance-type",
+        "gpu-admission.io/",
+        "workload-type",
+    ),
 )
 """Beginnings of the labels and taints whose values describe hardware or are our own."""
 _PUBLIC_ATTRIBUTES: Final = ("productName", "architecture", "brand", "type", "driverVersion", "cudaComputeCapability")

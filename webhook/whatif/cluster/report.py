@@ -7,26 +7,24 @@ from typing import Any, Final, Literal
 
 import numpy as np
 
-from webhook.kube.gpus import GPU_KINDS, MODEL_LABELS
+from webhook.kube.gpus import GPU_KINDS, Gpus
 from webhook.kube.other_gpus import other_gpus
 from webhook.kube.pod import MIRROR, Pod, annotations_of, claims_devices, labels_of, owner
 from webhook.kube.pod_requests import counted_demand
 from webhook.kube.record import record_of
 from webhook.kube.taints import node_taints
+from webhook.nodes.nodes import installed_on
 from webhook.nodes.rejections import reason_of
 from webhook.placement.feasible import for_any_pod
 from webhook.placement.settings import Health
 from webhook.policy.model import DEFAULT_PROFILE, Policy
 from webhook.state.gpu_amounts import gpu_number, models_of
+from webhook.vendors.catalogue import labels
 from webhook.whatif.cluster.devices import PodGpus
 from webhook.whatif.cluster.measured import Figures
 from webhook.whatif.cluster.snapshot import Object, Snapshot, created, seconds
 
-_POOL_LABELS: Final = (
-    *("node-pool", "nodepool", "cloud.google.com/gke-nodepool", "eks.amazonaws.com/nodegroup"),
-    *("alpha.eksctl.io/nodegroup-name", "karpenter.sh/nodepool", "kubernetes.azure.com/agentpool", "agentpool"),
-    *("doks.digitalocean.com/node-pool", "pool"),
-)
+_POOL_LABELS: Final = ("node-pool", "nodepool", *labels("pool"), "pool")
 """Labels that name the pool of a node; the first that a node has counts."""
 _MAX_NAME: Final = 253
 """Maximum characters of a name of Kubernetes. An owner reference may have a longer one."""
@@ -35,11 +33,7 @@ AMOUNTS: Final = ("total", "allocated", "promised", "free")
 UNKNOWN_HEALTH: Final = "unknown"
 """The health of a node that may not be read."""
 _PART: Final = {"total": "offered"} | {word: word for word in AMOUNTS[1:]}
-_GPU_LABELS: Final = (
-    *("nvidia.com/gpu.present", "nvidia.com/gpu.count", "feature.node.kubernetes.io/pci-10de.present"),
-    *("kubernetes.azure.com/accelerator", "k8s.amazonaws.com/accelerator", "karpenter.k8s.aws/instance-gpu-count"),
-    *MODEL_LABELS,
-)
+_GPU_LABELS: Final = labels("present", "count", "model")
 """Labels of nodes that have GPUs, even if the device plugin offers none."""
 
 
@@ -193,9 +187,9 @@ def _metrics_together(nodes: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
 
 
 def gpu_nodes(snapshot: Snapshot, policy: Policy) -> list[str]:
-    """The names of all nodes that offer GPUs, or have GPUs by their labels, sorted."""
+    """The names of all nodes that offer GPUs, or have some that they do not offer, sorted."""
     offering = _offering(snapshot, policy)
-    return sorted([name for name, node in snapshot.nodes.items() if name in offering or has_gpu_labels(node)])
+    return sorted([name for name, node in snapshot.nodes.items() if name in offering or has_gpus(node, policy.gpus)])
 
 
 def healths(snapshot: Snapshot, policy: Policy, names: list[str]) -> dict[str, str]:
@@ -209,7 +203,7 @@ def healths(snapshot: Snapshot, policy: Policy, names: list[str]) -> dict[str, s
     }
 
     def health(name: str) -> str:
-        row, without = nodes.row_of[name], has_gpu_labels(snapshot.nodes[name]) and name not in offering
+        row, without = nodes.row_of[name], name not in offering and has_gpus(snapshot.nodes[name], policy.gpus)
         found = next((word for word, mask in words.items() if mask[row]), "")
         return found or ("offersNoGpus" if without else "healthy")
 
@@ -226,15 +220,17 @@ def _health(policy: Policy) -> Health:
     return policy.profile(DEFAULT_PROFILE)[1].placement.health
 
 
-def has_gpu_labels(node: Object) -> bool:
-    labels = labels_of(node)
-    return any(labels.get(key, "") not in ("", "false", "0") for key in _GPU_LABELS)
+def has_gpus(node: Object, gpus: Gpus) -> bool:
+    """Whether a node has GPUs by its labels, or lists a resource of GPUs that it may offer again: see `nodes.installed_on`."""
+    has = labels_of(node)
+    by_label = any(has.get(key, "") not in ("", "false", "0") for key in _GPU_LABELS)
+    return by_label or any(amount for name, amount in installed_on(node).items() if gpus.knows(name))
 
 
 def pool_of(node: Object) -> str:
     """The name of the node's pool; "" if no label says."""
-    labels = labels_of(node)
-    return next((labels[key] for key in _POOL_LABELS if key in labels), "")
+    has = labels_of(node)
+    return next((has[key] for key in _POOL_LABELS if key in has), "")
 
 
 def gpus_of(pod: Pod, policy: Policy) -> dict[str, int]:

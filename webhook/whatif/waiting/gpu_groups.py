@@ -19,11 +19,14 @@ from webhook.kube.pod import Pod, annotations_of, labels_of
 from webhook.nodes.table import Floats, Integers
 from webhook.placement.constraints import Mask
 from webhook.state.state import ClusterState
+from webhook.text import matches_any
+from webhook.vendors.catalogue import conditions, resources
 from webhook.whatif.waiting.free_devices import SIMULATED, FreeDevices
 
 _ROUNDING: Final = 1e-6
-_MIG: Final = "nvidia.com/mig-"
 _MIG_ENABLED: Final = "node-role.kubernetes.io/mig-enabled"
+_SLICES: Final = tuple([each.name for each in resources("slice") if each.alone])
+_NOT_READY: Final = conditions(of_parts=True).items()
 _TRUE: Final = ("1", "t", "T", "TRUE", "true", "True")
 """strconv.ParseBool."""
 
@@ -107,13 +110,15 @@ def _by_label(state: ClusterState, key: str, read: Callable[[str], Any]) -> NDAr
 
 
 def _refused(state: ClusterState) -> Mask:
-    """Nodes with MIG instances, or with GPUs by DRA (PredicateByNodeResourcesType)."""
+    """Nodes with MIG instances or with GPUs by DRA (PredicateByNodeResourcesType), or where what limits parts says that it is not
+    ready."""
     columns, rows = state.nodes.columns, state.nodes.columns.rows
-    offers = [columns.capacity[name][:rows] > 0 for name in columns.capacity if name.startswith(_MIG)]
+    offers = [columns.capacity[name][:rows] > 0 for name in columns.capacity if matches_any(_SLICES, name)]
     refused: Mask = np.any([np.zeros(rows, bool), *offers], axis=0)
     labelled, enabled = (_by_label(state, _MIG_ENABLED, read) for read in (bool, _TRUE.__contains__))
     refused = np.where(labelled, enabled, refused)
-    refused |= state.nodes.by_dra()
+    not_ready = [not _NOT_READY.isdisjoint(status.conditions) for status in state.nodes.statuses]
+    refused |= state.nodes.by_dra() | np.array(not_ready)[columns.status[:rows]]
     return refused
 
 

@@ -17,13 +17,12 @@ from webhook.placement.constraints import Mask, Term
 from webhook.placement.feasible import SELECTOR
 from webhook.placement.why_not import nearest_label
 from webhook.text import bare, listed, nearest, number_of, plural, quoted
+from webhook.vendors.catalogue import labels
 from webhook.whatif.waiting.causes import Cause, Fix, NodeCheck
 from webhook.whatif.waiting.situation import Case, failing, with_spec, without_affinity
 
 _FACTS: Final = (
-    "nvidia.com/gpu.",
-    "amd.com/gpu.",
-    "gpu.intel.com/",
+    *[key.removesuffix("*") for key in labels("hardware")],
     "feature.node.kubernetes.io/",
     "kubernetes.io/",
     "node.kubernetes.io/",

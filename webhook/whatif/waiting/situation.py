@@ -24,7 +24,7 @@ from webhook.placement.feasible import SCHEDULER, Check, Feasible, free_amounts
 from webhook.policy.model import Policy
 from webhook.text import bare, listed, nearest, plural, quoted
 from webhook.whatif.cluster.devices import PodGpus
-from webhook.whatif.cluster.report import has_gpu_labels, healths, pool_of, unhealthy_nodes
+from webhook.whatif.cluster.report import has_gpus, healths, pool_of, unhealthy_nodes
 from webhook.whatif.cluster.snapshot import FINISHED, Object, Snapshot, creation_timestamp, seconds
 from webhook.whatif.disruption import Budgets
 from webhook.whatif.names import Names
@@ -81,13 +81,14 @@ class Situation:
 
     @cached_property
     def gpus_at(self) -> list[tuple[str, ...] | None]:
-        """By row: the GPU resources that the node offers; None if it has GPUs by its labels, but offers none."""
+        """By row: the GPU resources that the node offers; None if it has GPUs, by its labels or by what it
+        lists, but offers none."""
         offered = {name: self.capacity[name].tolist() for name in self.policy.gpus.among(self.capacity)}
         by_row: list[tuple[str, ...] | None] = []
         for row, name in enumerate(self.names):
             names = tuple([resource for resource, amounts in sorted(offered.items()) if amounts[row]])
             node = self.snapshot.nodes.get(name)
-            by_row.append(None if not names and node is not None and has_gpu_labels(node) else names)
+            by_row.append(None if not names and node is not None and has_gpus(node, self.policy.gpus) else names)
         return by_row
 
     @cached_property

@@ -1,0 +1,82 @@
+"""What is known of each vendor, for docs/vendors.md: a row for each kind of fact, with the sources."""
+
+from collections.abc import Callable, Iterator
+from typing import Any, Final, NamedTuple
+
+from webhook.vendors import VENDORS, model
+from webhook.vendors.model import Fact, Vendor
+
+_ONE: Final = {
+    "whole": "a GPU",
+    "slice": "a slice",
+    "share": "a share",
+    "part": "a part that a scheduler counts",
+    "all": "all GPUs of the node",
+    "none": "no GPU",
+}
+_GIVES: Final = {
+    "devices": "devices",
+    "besideGpu": "devices for use with GPUs",
+    "legacy": "all devices, if it is alone",
+    "own": "some of the container's own GPUs",
+    "nothing": "no device",
+}
+
+
+class Kind(NamedTuple):
+    """A kind of fact: how it is called, and what is said of one."""
+
+    noun: str
+    says: Callable[[Any], str]
+
+
+KINDS: Final[dict[type[Any], Kind]] = {
+    model.Resource: Kind("resources", lambda of: f"`{of.name}`: {_ONE[of.one]}{f', of `{of.of}`' if of.of else ''}"),
+    model.DeviceClass: Kind("classes of DRA", lambda of: f"`{of.name}`"),
+    model.Label: Kind("labels of nodes", lambda of: f"`{of.key}`: {of.says}"),
+    model.Divided: Kind("what makes it a part", lambda of: f"`{of.key}` = `{of.value}`: `{of.resource}` is a {of.one}"),
+    model.Profile: Kind("sizes of slices", lambda of: f"`{of.size}`: {of.per_gpu} of a GPU"),
+    model.Unhealthy: Kind("labels of sick nodes", lambda of: f"`{of.key}`: {', '.join(of.values)}"),
+    model.Condition: Kind("conditions of sick nodes", lambda of: f"`{of.type}` = {of.sick}"),
+    model.Taint: Kind("taints", lambda of: f"`{of.key}{f'={of.value}' if of.value else ''}`: {of.says}"),
+    model.Variable: Kind("variables", lambda of: f"`{of.name}`: {_GIVES[of.gives]}"),
+    model.Annotation: Kind("annotations", lambda of: f"`{of.key}`: {_GIVES[of.gives]}"),
+    model.Part: Kind("annotations for parts", lambda of: f"`{of.key}`"),
+    model.ContainerPart: Kind(
+        "annotations for parts of containers",
+        lambda of: f"`{of.prefix}CONTAINER.`: {', '.join(f'`{word}`' for word in (*of.asks, *of.harmless))}",
+    ),
+    model.SharedBy: Kind("who gets a part", lambda of: f"`{of.container}`, `{of.config_map}`"),
+    model.HostPath: Kind("paths of nodes", lambda of: f"`{of.path}`: {'the node' if of.gives == 'node' else 'data'}"),
+    model.DeviceMount: Kind("mounts that give devices", lambda of: f"`/var/run/{of.name}`"),
+    model.RuntimeClass: Kind("runtime classes", lambda of: f"`{of.name}`"),
+    model.Namespace: Kind("namespaces of the operator", lambda of: f"`{of.name}`"),
+    model.Scheduler: Kind("schedulers", lambda of: f"`{of.name}`"),
+    model.Gate: Kind("scheduling gates", lambda of: f"`{of.name}`: {of.until}"),
+    model.Metric: Kind("metrics", lambda of: f"`{of.name}`: {of.measures}"),
+}
+_OF_MAKERS: Final = (
+    *(model.DeviceClass, model.Label, model.Taint, model.Condition, model.Variable, model.RuntimeClass, model.Metric),
+)
+"""What is to be known of whoever makes GPUs: of a vendor with a resource for a whole one."""
+
+
+def lines() -> Iterator[str]:
+    """The generated part of docs/vendors.md."""
+    for vendor in VENDORS:
+        yield from (f"## {vendor.name}", "", "| | known | sources |", "|---|---|---|")
+        for kind, (noun, says) in KINDS.items():
+            facts = [(source, fact) for source, of in vendor.facts.items() for fact in of if type(fact) is kind]
+            if facts:
+                known = "; ".join([says(fact) for _, fact in facts]).replace("|", "\\|")
+                sources = ", ".join(f"[{source.partition('://')[2].split('/')[0]}]({source})" for source in dict(facts))
+                yield f"| {noun} | {known} | {sources} |"
+        if missing := [*vendor.unknown, *_missing(vendor)]:
+            yield from ("", f"Not known: {'; '.join(missing)}.")
+        yield ""
+
+
+def _missing(vendor: Vendor) -> Iterator[str]:
+    known: set[type[Fact]] = {type(fact) for of in vendor.facts.values() for fact in of}
+    if model.Resource in known and model.Variable in known:
+        yield from [KINDS[kind].noun for kind in _OF_MAKERS if kind not in known]

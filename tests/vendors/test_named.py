@@ -1,0 +1,72 @@
+"""No file but those in `webhook/vendors/` names a vendor, but for what speaks the protocol of one."""
+
+import ast
+import re
+from collections.abc import Iterator
+from pathlib import Path
+
+from webhook.vendors import VENDORS
+from webhook.vendors.model import Annotation, DeviceClass, Label, Part, Resource, RuntimeClass, Taint, Variable
+
+ROOT = Path(__file__).resolve().parents[2] / "webhook"
+SPEAK = {
+    "cli/checks/dry_run.py": "creates a pod with a GPU, to see whether it is decided about",
+    "cli/checks/replicas.py": "of the settings of DCGM exporters",
+    "cli/cluster/metrics.py": "of the sources of GPU metrics",
+    "cli/ui/answers.py": "an example in a message",
+    "devices/source_aliyun.py": "what its scheduler writes at nodes and pods",
+    "devices/source_kai.py": "what its scheduler writes at pods",
+    "devices/source_vgpu.py": "what their schedulers write at nodes and pods",
+    "feeds/dcgm.py": "a source of GPU metrics",
+    "feeds/nvidia_smi.py": "a source of GPU metrics",
+    "injectors/priority_class.py": "schedulers that order pods themselves, with GPUs or without",
+    "nodes/gpu_metrics.py": "the settings of the sources of GPU metrics",
+    "rules/cuda_driver.py": "what images with CUDA say of the driver that they need",
+    "rules/gpu_fraction.py": "how parts of GPUs are asked for",
+    "rules/gpu_mixing.py": "an example in a message",
+    "whatif/moves.py": "who places parts of GPUs",
+    "whatif/waiting/claims.py": "why KAI gives no part of a GPU",
+    "whatif/waiting/unoffered.py": "who serves a resource that nodes do not offer",
+}
+"""The files that may name some, and why. A new one is better off with a fact in the catalogue."""
+COMMON = {"agentpool", "karpenter.sh/", "gpu-fraction", "gpu-memory", "gpu-operator", "sku"}
+"""Words that are not the vendor's own."""
+
+
+def own_words() -> Iterator[str]:
+    """What only the vendors' files may say: names of facts, and the domains that they are in."""
+    for vendor in VENDORS:
+        for facts in vendor.facts.values():
+            for fact in facts:
+                if isinstance(
+                    fact, Resource | Label | Taint | Variable | Annotation | Part | RuntimeClass | DeviceClass
+                ):
+                    name = getattr(fact, "name", "") or getattr(fact, "key", "")
+                    domain, slash, _ = name.partition("/")
+                    yield f"{domain}/" if slash and "kubernetes.io" not in domain else name.removesuffix("*")
+
+
+WORDS = sorted({word for word in own_words() if len(word) > 3} - COMMON)
+NAMED = re.compile("|".join([re.escape(word) for word in [*WORDS, "NVIDIA", "HAMi", "Volcano", "KAI", "DCGM"]]))
+
+
+def strings(path: Path) -> Iterator[str]:
+    """The text in a module, but for docstrings."""
+    tree, docs = ast.parse(path.read_text()), set[int]()
+    for node in ast.walk(tree):
+        body = getattr(node, "body", None)
+        docs.update([id(each.value) for each in body if isinstance(each, ast.Expr)] if isinstance(body, list) else [])
+    for node in ast.walk(tree):
+        if isinstance(node, ast.Constant) and isinstance(node.value, str) and id(node) not in docs:
+            yield node.value
+
+
+def test_no_file_names_a_vendor_but_those_that_speak_to_one() -> None:
+    modules = sorted(path for path in ROOT.rglob("*.py") if path.parent.name != "vendors")
+    found = {
+        path.relative_to(ROOT).as_posix(): texts
+        for path in modules
+        if (texts := [text for text in strings(path) if NAMED.search(text)])
+    }
+    assert {name: texts for name, texts in found.items() if name not in SPEAK} == {}
+    assert [name for name in SPEAK if name not in found] == [], "they name none any more: remove them from the list"
