@@ -4,6 +4,7 @@ from bench.bodies.parts import (
     GPU,
     LONG,
     PREFERRED,
+    Json,
     add_pod,
     affinity,
     container,
@@ -142,3 +143,33 @@ add_pod(
 add_pod("50,000 host paths", lambda: pod(volumes=named(50_000, hostPath={"path": "/dev"})))
 add_pod("everything at its bound", everything)
 add_pod("everything at its bound, and the GPUs of one kind", lambda: of_one_kind(everything()))
+
+
+def _parts(containers: int, annotations: int) -> Json:
+    """Parts of GPUs for containers by their names, most of which there are not."""
+    words = ("gpu-memory.request", "gpu-memory.limit", "gpu-compute.mode", "gpus.devices")
+    keys = [f"nvidia.com/container.c{n}.{words[n % 4]}" for n in range(annotations)]
+    made = [container(name=f"c{n}", resources={}) for n in range(containers)]
+    return pod(made, {"annotations": dict.fromkeys(keys, "1e99Gi")}, schedulerName="kai-scheduler")
+
+
+add_pod("64 containers, 1,000 annotations about parts of GPUs", lambda: _parts(64, 1_000))
+add_pod("250 containers, 1,000 annotations about parts of GPUs", lambda: _parts(250, 1_000))
+add_pod("64 containers, 40,000 annotations about parts of GPUs", lambda: _parts(64, 40_000))
+add_pod(
+    "250 containers that need another CUDA each",
+    lambda: pod(
+        [
+            container(
+                name=f"c{n}",
+                image=f"pytorch/pytorch:2-cuda13.{n}-" + "cuda1-" * 50,
+                env=[{"name": "NVIDIA_REQUIRE_CUDA", "value": f"cuda>=13.{n} driver>=9" + ",cuda>1" * 100}],
+            )
+            for n in range(250)
+        ]
+    ),
+)
+add_pod(
+    "1,000 volumes of a folder for some namespaces",
+    lambda: pod(volumes=[{"name": f"v{n}", "hostPath": {"path": "/run/./nvsentinel"}} for n in range(1_000)]),
+)

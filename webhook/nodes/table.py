@@ -225,16 +225,18 @@ class Labels:
         keys, values = self._labels[row]
         return values[keys.index(key)] if key in keys else ""
 
-    def sets(self, keys: Iterable[str], rows: NDArray[np.intp]) -> list[tuple[str, ...]]:
-        """The values of these labels on each of `rows` together, "" for none, without duplicates."""
+    def sets(self, keys: Iterable[str], rows: int) -> tuple[NDArray[np.int64], list[tuple[str, ...]]]:
+        """For each of the first `rows` a number, the same where all these labels are the same; and the values of the labels by
+        that number, "" for none."""
         columns = [self.column(key) for key in keys]
-        codes = [np.zeros(len(rows), np.int32) if c is None else c.padded(len(self._labels))[rows] for c in columns]
-        group = np.zeros(len(rows), np.int64)
-        for column, code in zip(columns, codes, strict=True):
-            group = np.unique(group * (1 if column is None else len(column.values)) + code, return_inverse=True)[1]
+        group = np.zeros(rows, np.int64)
+        for column in columns:
+            if column is not None:
+                codes = column.padded(rows)[:rows]
+                group = np.unique(group * len(column.values) + codes, return_inverse=True)[1]
         first = np.unique(group, return_index=True)[1].tolist()
-        each = list(zip(columns, codes, strict=True))
-        return [tuple(["" if c is None else c.values[code[at]] for c, code in each]) for at in first]
+        each = [["" if c is None else c.values[c.codes[row]] for c in columns] for row in first]
+        return group, [tuple(values) for values in each]
 
     def keys(self) -> Iterable[str]:
         """The label keys of all nodes."""

@@ -290,7 +290,9 @@ class Ranker:
             return frozenset()
         served = self._state.device_demands.extended(demand)
         able = Feasible(constraints, demand, EVER, claimed=served).ever(nodes)
-        return frozenset(nodes.labels.sets(keys, able.nonzero()[0]))
+        version, rows = (nodes.changes.position, self._state.slices.version), nodes.columns.rows
+        groups, values = self._state.answers.get(version, ("labels", keys), lambda: nodes.labels.sets(keys, rows))
+        return frozenset([values[number] for number in np.bincount(groups[able]).nonzero()[0]])
 
     # --- filter and score ---------------------------------------------------------------------------------------------
 

@@ -28,15 +28,14 @@ from webhook.kube.asked import AskedPod
 from webhook.kube.gpus import vendor
 from webhook.kube.pod import Container
 from webhook.text import quoted
+from webhook.vendors.catalogue import every, labels
+from webhook.vendors.model import CudaImage, ForDesktops
 
 _REQUIRE, _VERSION, _DISABLE = "NVIDIA_REQUIRE_CUDA", "CUDA_VERSION", "NVIDIA_DISABLE_REQUIRE"
-_LABELS = (
-    *("nvidia.com/cuda.runtime-version.major", "nvidia.com/cuda.runtime-version.minor"),
-    *("nvidia.com/cuda.driver-version.full", "nvidia.com/gpu.product"),
-    *("nvidia.com/cuda.runtime.major", "nvidia.com/cuda.runtime.minor"),  # by older releases
-)
-_WITHOUT_COMPAT = ("NVIDIA-GeForce-", "GeForce-", "NVIDIA-TITAN-", "TITAN-")
-"""How models of GPUs begin for which there is no forward compatibility."""
+_CUDA = [f"{key.removesuffix('*')}{part}" for key in labels("cuda") for part in ("major", "minor")]
+_LABELS = (f"{labels('driver')[0].removesuffix('*')}full", labels("model")[0], *_CUDA)
+_IMAGES = every(CudaImage)
+_WITHOUT_COMPAT = tuple([each.model for each in every(ForDesktops)])
 _MAX_IMAGE = 512
 _MAX_REQUIREMENT = 4096
 """Characters of all requirements of a pod together. With more than that none is checked. That of an image has 1,500."""
@@ -139,15 +138,13 @@ def _needs(container: Container) -> Iterable[_Need]:
 
 
 def _built_with(image: str) -> tuple[_Version, bool]:
-    """The version of CUDA that the tag of an image tells, and whether it may bring cuda-compat: what is built on nvidia/cuda
-    does, and of PyTorch's images those for developers are. () if the tag does not tell it."""
+    """The version of CUDA that the tag of an image tells, () if it tells none; and whether it may bring cuda-compat."""
     name, _, tag = image.partition("@")[0].rpartition(":")
-    parts = tag.split("-")
-    if f"/{name}".endswith("/nvidia/cuda"):
-        return _version(parts[0]), True
-    if f"/{name}".endswith("/pytorch/pytorch"):
-        told = next((part for part in parts if part.startswith("cuda")), "")
-        return _version(told.removeprefix("cuda")), parts[-1] != "runtime"
+    for known in _IMAGES:
+        if f"/{name}".endswith(f"/{known.name}"):
+            parts = tag.split("-")
+            told = next((part for part in parts if part.startswith(known.before)), "")
+            return _version(told.removeprefix(known.before)), parts[-1] not in known.but
     return (), True
 
 
@@ -179,8 +176,9 @@ def _padded(version: _Version, length: int) -> _Version:
 
 def _driver(values: tuple[str, ...]) -> _Driver | None:
     """None if the labels of a node do not tell it."""
-    major, minor, driver, model, old_major, old_minor = values
-    cuda = _version(f"{major or old_major}.{minor or old_minor}")
+    driver, model, *cuda_of = values
+    told = [pair for pair in zip(cuda_of[::2], cuda_of[1::2], strict=True) if all(pair)]
+    cuda = _version(".".join(told[0])) if told else ()
     return _Driver(cuda, _version(driver), driver, not model.startswith(_WITHOUT_COMPAT)) if cuda else None
 
 
@@ -200,4 +198,4 @@ def _value(entry: Mapping[str, Any]) -> str:
 
 
 def _is_nvidia(resource: str) -> bool:
-    return vendor(resource) == "nvidia.com"
+    return vendor(resource) == vendor(_CUDA[0])

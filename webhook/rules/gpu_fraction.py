@@ -104,7 +104,7 @@ def _for_one_container(pod: AskedPod, said: Mapping[str, PartKey]) -> Iterable[F
     keys: dict[str, str] = {}
     for key, each in said.items():
         keys.setdefault(each.container, key)
-    known = [container.name for container in pod.containers if container.list_name != "ephemeralContainers"]
+    known = {container.name: None for container in pod.containers if container.list_name != "ephemeralContainers"}
     for name in [name for name in keys if name not in known][:1]:
         wanted = f"the name of a container of the pod: {listed(known, show=bare)}"
         yield Finding(_path(keys[name]), f"a part of a GPU for container {quoted(name)}", wanted, "Correct the name")

@@ -202,6 +202,24 @@ class Gate:
 
 
 @dataclass(frozen=True, slots=True)
+class CudaImage:
+    """An image whose tag tells for which CUDA it is built. `name`: how the name of its repository ends. `before`: what stands
+    before the version in its part of the tag. It brings NVIDIA's cuda-compat, by which programs run on drivers of older major
+    versions, but not if the tag ends in one of `but`."""
+
+    name: str
+    before: str = ""
+    but: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class ForDesktops:
+    """How models of GPUs begin for which there is no cuda-compat."""
+
+    model: str
+
+
+@dataclass(frozen=True, slots=True)
 class Metric:
     """A metric of an exporter, by what it measures."""
 
@@ -229,6 +247,8 @@ Fact = (
     | Namespace
     | Scheduler
     | Gate
+    | CudaImage
+    | ForDesktops
     | Metric
 )
 

@@ -4,9 +4,11 @@ from typing import Final
 
 from webhook.vendors.model import (
     Annotation,
+    CudaImage,
     DeviceClass,
     DeviceMount,
     Divided,
+    ForDesktops,
     Label,
     Metric,
     Namespace,
@@ -44,6 +46,7 @@ NVIDIA: Final = Vendor(
             Label("nvidia.com/gpu.clique", "domain"),
             Label("nvidia.com/cuda.driver-version.*", "driver"),
             Label("nvidia.com/cuda.runtime-version.*", "cuda"),
+            Label("nvidia.com/cuda.runtime.*", "cuda"),
             Label("nvidia.com/gpu.family", "hardware"),
             Label("nvidia.com/gpu.*", "hardware"),
             Label(_REPLICAS, "mode"),
@@ -81,6 +84,13 @@ NVIDIA: Final = Vendor(
                     "upgrade-failed",
                 ),
             ),
+        ),
+        "https://gitlab.com/nvidia/container-images/cuda": (CudaImage("nvidia/cuda"),),
+        "https://github.com/pytorch/pytorch/blob/main/docker.Makefile": (
+            CudaImage("pytorch/pytorch", before="cuda", but=("runtime",)),
+        ),
+        "https://docs.nvidia.com/deploy/cuda-compatibility/forward-compatibility.html": tuple(
+            [ForDesktops(f"{brand}{model}-") for brand in ("NVIDIA-", "") for model in ("GeForce", "TITAN")]
         ),
         "https://github.com/NVIDIA/nvidia-container-toolkit/blob/main/internal/config/image/cuda_image.go": (
             Variable("NVIDIA_VISIBLE_DEVICES", hides="void"),

@@ -118,7 +118,7 @@ async def follow(room: Room, kind: str, spec: Callable[[bool], Json], before: Se
             (found,) = await why()
             (cause,) = found["causes"]
             assert (found["name"], cause["cause"]) == (name, "suspended")
-            assert f"kubectl patch {name} -n {team}" in cause["fix"]
+            assert {"patch", name} <= {*cause["fixes"][0]["command"]}
             assert not await api.pods(team)
             await api.patch(kind, "fit", {"spec": spec(False)}, team)
             await wait_until(one_waits, 120, "a worker to wait for GPUs", 1)

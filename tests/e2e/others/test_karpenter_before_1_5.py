@@ -29,7 +29,7 @@ def test_a_pod_that_comes_too_late_for_its_machine_waits_and_why_says_the_versio
 
     async def waits(api: Api, name: str) -> None:
         await api.create(pod("other", 8), name)  # for which Karpenter does make a machine
-        await api.running(name, 4, within=300)
+        await api.running(name, 3, within=300)
         (late,) = [each for each in await api.pods(name) if each["metadata"]["name"] == "late"]
         assert not late["spec"].get("nodeName")
         asked = ("why", "late", "-n", name, "--kubeconfig", room.plane.kubeconfig)
@@ -39,7 +39,7 @@ def test_a_pod_that_comes_too_late_for_its_machine_waits_and_why_says_the_versio
         await api.delete("Pod", "late", name, grace=0)
         again = await api.create(pod("late", 4), name)
         assert not again["spec"].get("affinity")
-        await api.running(name, 5, within=300)
+        await api.running(name, 4, within=300)
 
     asyncio.run(test_karpenter.outrun(room, waits))
     room.check()

@@ -169,9 +169,9 @@ SUSPENDED = [
 def test_what_is_suspended_is_found_by_its_name(tmp_path: Path, kind: str, spec: Json, field: str, patch: str) -> None:
     name = f"{kind.lower()}/fit"
     (found,) = asked(snapshot(tmp_path, obj(kind, "fit", spec)), load_policy(), "team", name).answers
-    command = ("kubectl", "patch", f"{kind.lower()}/fit", "--type", "merge", "-p", patch, "-n", "team")
     text = f"{field} is true: its pods are made when it is resumed"
-    assert found.causes == [Cause.of("suspended", text, Fix("resume it", command))]
+    resume = "kubectl", "patch", name, "--type", "merge", "-p", patch, "-n", "team"
+    assert found.causes == [Cause.of("suspended", text, Fix("resume it", resume))]
     queued = obj(kind, "fit", spec, metadata={"labels": {KUEUE: "gpus"}})
     (found,) = asked(snapshot(tmp_path, queued), load_policy(), "team", name).answers
     assert [each[:2] for each in found.causes] == [("queued", 'Kueue has not admitted it from queue "gpus"')]
