@@ -47,7 +47,9 @@ KINDS: Final[dict[type[Any], Kind]] = {
         lambda of: f"`{of.prefix}CONTAINER.`: {', '.join(f'`{word}`' for word in (*of.asks, *of.harmless))}",
     ),
     model.SharedBy: Kind("who gets a part", lambda of: f"`{of.container}`, `{of.config_map}`"),
-    model.HostPath: Kind("paths of nodes", lambda of: f"`{of.path}`: {'the node' if of.gives == 'node' else 'data'}"),
+    model.HostPath: Kind(
+        "paths of nodes", lambda of: f"`{of.path}`: {'the node' if of.gives == 'node' else of.label or 'data'}"
+    ),
     model.DeviceMount: Kind("mounts that give devices", lambda of: f"`/var/run/{of.name}`"),
     model.RuntimeClass: Kind("runtime classes", lambda of: f"`{of.name}`"),
     model.Namespace: Kind("namespaces of the operator", lambda of: f"`{of.name}`"),

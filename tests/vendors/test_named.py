@@ -10,10 +10,8 @@ from webhook.vendors.model import Annotation, DeviceClass, Label, Part, Resource
 
 ROOT = Path(__file__).resolve().parents[2] / "webhook"
 SPEAK = {
-    "cli/checks/dry_run.py": "creates a pod with a GPU, to see whether it is decided about",
     "cli/checks/replicas.py": "of the settings of DCGM exporters",
     "cli/cluster/metrics.py": "of the sources of GPU metrics",
-    "cli/ui/answers.py": "an example in a message",
     "devices/source_aliyun.py": "what its scheduler writes at nodes and pods",
     "devices/source_kai.py": "what its scheduler writes at pods",
     "devices/source_vgpu.py": "what their schedulers write at nodes and pods",
@@ -23,7 +21,6 @@ SPEAK = {
     "nodes/gpu_metrics.py": "the settings of the sources of GPU metrics",
     "rules/cuda_driver.py": "what images with CUDA say of the driver that they need",
     "rules/gpu_fraction.py": "how parts of GPUs are asked for",
-    "rules/gpu_mixing.py": "an example in a message",
     "whatif/moves.py": "who places parts of GPUs",
     "whatif/waiting/claims.py": "why KAI gives no part of a GPU",
     "whatif/waiting/unoffered.py": "who serves a resource that nodes do not offer",

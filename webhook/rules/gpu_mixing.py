@@ -20,6 +20,7 @@ from webhook.kube.claim_requests import ClaimRequest
 from webhook.kube.gpus import vendor
 from webhook.kube.pod import Container
 from webhook.text import bare, listed, quoted
+from webhook.vendors.catalogue import GPU
 
 
 class GpuMixing(Rule):
@@ -40,7 +41,7 @@ class GpuMixing(Rule):
             where = f" in container {quoted(container.name)}"
             names = listed([*map(bare, counts), *claimed])
             if len({*map(vendor, counts), *claimed.values()}) > 1:
-                fix = "Remove all from the container but those that its image is built for, as nvidia.com/gpu for CUDA"
+                fix = f"Remove all from the container but those that its image is built for, as {GPU} for CUDA"
                 yield Finding(path, names + where, "GPUs of one vendor", fix)
             elif len({kind(name) == "whole" for name in counts}) > 1:
                 yield Finding(

@@ -1,6 +1,6 @@
 """The facts of all vendors by kind, in the order of VENDORS. They are constants: nothing changes them."""
 
-from typing import Literal, TypeVar
+from typing import Final, Literal, TypeVar
 
 from webhook import vendors
 from webhook.text import matches
@@ -38,6 +38,10 @@ def labels(*says: Says) -> tuple[str, ...]:
 def resources(*one: One) -> tuple[Resource, ...]:
     """The resources of which one is this."""
     return tuple([resource for resource in every(Resource) if resource.one in one])
+
+
+GPU: Final = resources("whole")[0].name
+"""The best known resource, for examples."""
 
 
 def taints(says: TaintSays) -> tuple[Taint, ...]:

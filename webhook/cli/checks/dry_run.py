@@ -18,6 +18,7 @@ from webhook.kube.record import record_of
 from webhook.kube.yaml import parse_documents
 from webhook.policy.model import Policy, named
 from webhook.text import bare, printable
+from webhook.vendors.catalogue import GPU
 from webhook.whatif.cluster.release import Release
 
 _SECONDS: Final = 30
@@ -31,7 +32,7 @@ _UNREACHED: Final = ("deadline exceeded", "i/o timeout", "no route to host")
 _REACH: Final = "let the API server reach the port https of the pods (docs/operations.md, GpuAdmissionFailedOpen)"
 _MAX_TEXT: Final = 300
 Case = Mapping[str, Any]
-_ONE_GPU: Final[Case] = {"container": {"resources": {"limits": {"nvidia.com/gpu": "1"}}}}
+_ONE_GPU: Final[Case] = {"container": {"resources": {"limits": {GPU: "1"}}}}
 
 
 async def _created(api: Api, namespace: str, case: Case) -> Pod:
