@@ -55,6 +55,8 @@ KINDS: Final[dict[type[Any], Kind]] = {
     model.Namespace: Kind("namespaces of the operator", lambda of: f"`{of.name}`"),
     model.Scheduler: Kind("schedulers", lambda of: f"`{of.name}`"),
     model.Gate: Kind("scheduling gates", lambda of: f"`{of.name}`: {of.until}"),
+    model.CudaImage: Kind("images with CUDA", lambda of: f"`{of.name}`"),
+    model.ForDesktops: Kind("models without cuda-compat", lambda of: f"`{of.model}`"),
     model.Metric: Kind("metrics", lambda of: f"`{of.name}`: {of.measures}"),
 }
 _OF_MAKERS: Final = (
