@@ -13,6 +13,7 @@ k8s.io/kubernetes pkg/scheduler/framework/runtime (addGENominatedPods).
 """
 
 from collections.abc import Iterable
+from typing import Final
 
 import numpy as np
 
@@ -139,6 +140,11 @@ class Usage:
             add_amount(private, resource, row, sign * amount)
         if not private:
             del self._private[namespace]
+
+
+BINDING: Final = 1 << 32
+"""Stands for the priority of a pod that does not wait but is being bound (KEP-5278): its node is nominated too, while claims and
+volumes are written, and what it asks for there is free for nobody."""
 
 
 class Nominations:

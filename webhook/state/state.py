@@ -23,7 +23,7 @@ from webhook.nodes.demands import Demands, pinned_models
 from webhook.nodes.ledger import Ledger
 from webhook.nodes.nodes import Nodes
 from webhook.nodes.siblings import Siblings
-from webhook.nodes.usage import Nominations, PodKind, Usage, hold
+from webhook.nodes.usage import BINDING, Nominations, PodKind, Usage, hold
 from webhook.state.jobs import Jobs
 from webhook.state.objects import (
     Autoscalers,
@@ -162,7 +162,7 @@ class ClusterState:
             if node:
                 self._put(uid, node, kind)
             else:
-                self.nominations.put(uid, nominated, kind, priority_of(pod))
+                self.nominations.put(uid, nominated, kind, _priority(pod))
             return
         identity = identity_of(pod)
         key = identity.key
@@ -181,9 +181,9 @@ class ClusterState:
         ours = PROFILE_LABEL in self.namespaces.get(key.namespace, (PROFILE_LABEL,))
         if held and nodes and nodes[0] in self.nodes.row_of and ours:
             self.ledger.seen(uid, key, nodes, kind, now)
-        if nominated or any(c.get("reason") == "Unschedulable" for c in status.get("conditions") or ()):
+        if nominated or _is_unschedulable(pod):
             self.ledger.unschedulable(uid)
-        self.nominations.put(uid, nominated, kind, priority_of(pod))
+        self.nominations.put(uid, nominated, kind, _priority(pod))
 
     def is_bound(self, pod: Object) -> bool:
         """Whether the pod is known to be bound and not finished."""
@@ -318,3 +318,12 @@ class ClusterState:
         self.expire(now)
         self.nodes.devices.allow()
         return StateView(self, self.fresh(now), self.gpu_metrics(now))
+
+
+def _is_unschedulable(pod: Object) -> bool:
+    return any(c.get("reason") == "Unschedulable" for c in (pod.get("status") or {}).get("conditions") or ())
+
+
+def _priority(pod: Object) -> int:
+    """The priority of a pod where it is nominated."""
+    return priority_of(pod) if _is_unschedulable(pod) else BINDING
