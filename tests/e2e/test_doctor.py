@@ -274,7 +274,7 @@ async def test_rights_that_are_missing_are_named_and_the_rest_is_checked(scene: 
         (ROOT / "docs" / "cli.md").read_text().partition("doctor asks for\n\n")[2].partition("\n\n")[0]
     )
     await scene.api.patch("ClusterRole", "reader", {"rules": [*rights, *page["rules"]]})
-    of_others = {"policy", "endpoints", "priorityClasses", "guessedClasses", "preemption"}
+    of_others = {"policy", "endpoints", "priorityClasses", "guessedClasses", "preemption", "twoStacks"}
     await wait_until(lambda: told(of_others.__eq__), 120, "all rights but those of other commands", LOOK)
 
 

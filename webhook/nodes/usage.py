@@ -13,6 +13,7 @@ k8s.io/kubernetes pkg/scheduler/framework/runtime (addGENominatedPods).
 """
 
 from collections.abc import Iterable
+from typing import Final
 
 import numpy as np
 
@@ -139,6 +140,23 @@ class Usage:
             add_amount(private, resource, row, sign * amount)
         if not private:
             del self._private[namespace]
+
+
+_BINDING: Final = 1 << 32
+
+
+def is_unschedulable(pod: Pod) -> bool:
+    """Whether the scheduler has said that it found no node for the pod."""
+    return any(c.get("reason") == "Unschedulable" for c in (pod.get("status") or {}).get("conditions") or ())
+
+
+def nominated_priority(pod: Pod) -> int:
+    """The priority from which on the node of a nominated pod is not kept from others.
+
+    That of the pod, if it waits there. If it does not wait, it is being bound (KEP-5278): the scheduler nominates its node too
+    while claims and volumes are written, and keeps it from every pod.
+    """
+    return priority_of(pod) if is_unschedulable(pod) else _BINDING
 
 
 class Nominations:

@@ -15,7 +15,7 @@ from webhook.devices.sources import SOURCES, shared_claims
 from webhook.framework.cluster_view import MetricsStatus, Placement
 from webhook.kube.asked import AskedPod, identity_of
 from webhook.kube.other_gpus import asks_for_part
-from webhook.kube.pod import DECISION, PROFILE_LABEL, annotations_of, namespace_of, pod_id, priority_of
+from webhook.kube.pod import DECISION, PROFILE_LABEL, annotations_of, namespace_of, pod_id
 from webhook.kube.pod_requests import Demand, counted_demand, has_extended_resource
 from webhook.kube.record import ranked_nodes, record_of
 from webhook.kube.stores import Answers, Grouped
@@ -23,7 +23,7 @@ from webhook.nodes.demands import Demands, pinned_models
 from webhook.nodes.ledger import Ledger
 from webhook.nodes.nodes import Nodes
 from webhook.nodes.siblings import Siblings
-from webhook.nodes.usage import Nominations, PodKind, Usage, hold
+from webhook.nodes.usage import Nominations, PodKind, Usage, hold, is_unschedulable, nominated_priority
 from webhook.state.jobs import Jobs
 from webhook.state.objects import (
     Autoscalers,
@@ -162,7 +162,7 @@ class ClusterState:
             if node:
                 self._put(uid, node, kind)
             else:
-                self.nominations.put(uid, nominated, kind, priority_of(pod))
+                self.nominations.put(uid, nominated, kind, nominated_priority(pod))
             return
         identity = identity_of(pod)
         key = identity.key
@@ -181,9 +181,9 @@ class ClusterState:
         ours = PROFILE_LABEL in self.namespaces.get(key.namespace, (PROFILE_LABEL,))
         if held and nodes and nodes[0] in self.nodes.row_of and ours:
             self.ledger.seen(uid, key, nodes, kind, now)
-        if nominated or any(c.get("reason") == "Unschedulable" for c in status.get("conditions") or ()):
+        if nominated or is_unschedulable(pod):
             self.ledger.unschedulable(uid)
-        self.nominations.put(uid, nominated, kind, priority_of(pod))
+        self.nominations.put(uid, nominated, kind, nominated_priority(pod))
 
     def is_bound(self, pod: Object) -> bool:
         """Whether the pod is known to be bound and not finished."""

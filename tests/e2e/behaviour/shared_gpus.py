@@ -34,12 +34,12 @@ GKE = "cloud.google.com/gke-"
 DIVIDED: dict[str, tuple[Json, str]] = {
     "slices by MIG that are called GPUs": (
         divided(56, **{PRODUCT: "NVIDIA-H100-80GB-HBM3-MIG-1g.10gb", "nvidia.com/mig.strategy": "single"}),
-        "slice",
+        "slices of GPUs",
     ),
-    "the partitions of GKE": (divided(56, **{f"{GKE}gpu-partition-size": "1g.10gb"}), "slice"),
+    "the partitions of GKE": (divided(56, **{f"{GKE}gpu-partition-size": "1g.10gb"}), "slices of GPUs"),
     "the time-sharing of GKE": (
         divided(64, **{f"{GKE}gpu-sharing-strategy": "time-sharing", f"{GKE}max-shared-clients-per-gpu": "8"}),
-        "share",
+        "shares of GPUs",
     ),
 }
 PARTITIONED = divided(64, "amd.com/gpu", **{"amd.com/gpu.compute-memory-partition": "cpx_nps4"})
@@ -47,7 +47,7 @@ BOTH = [sliced("a"), node("b")]
 RENAMED = [node("a", 2, replicas=4, renamed=True), node("b")]
 UNLABELLED = [sliced("a"), bare("b")]
 FULLER = [taken("a", 30)]
-TOLD, UNTOLD, TOO_MANY = told("one", "share"), not_told("one", "share"), refused("one", "at most 8")
+TOLD, UNTOLD, TOO_MANY = told("one", "shares of GPUs"), not_told("one", "shares of GPUs"), refused("one", "at most 8")
 CASES = [
     goes_to("b", "a pod of two goes to whole GPUs", BOTH, 2, also=[UNTOLD]),
     goes_to("b", "a pod of two goes to whole GPUs, though the sliced node is fuller", BOTH, 2, there=FULLER),

@@ -12,6 +12,7 @@ from webhook.devices.source_kai import KAI
 from webhook.kube.pod import Pod, labels_of, priority_of
 from webhook.kube.pod_requests import counted_demand
 from webhook.kube.quantity import parse_quantity
+from webhook.nodes.usage import is_unschedulable, nominated_priority
 from webhook.placement.constraints import Mask
 from webhook.placement.feasible import BY_DRA, NO_GPU
 from webhook.text import amount_number, bare, listed, quoted
@@ -291,6 +292,8 @@ def nominated(case: Case) -> Iterator[Cause]:
     room = (case.judgement.room(s.nodes, s.rows, amounts) for amounts in (s.free, free))
     for row in np.flatnonzero(s.alive & next(room) & ~next(room)).tolist():
         others = [other for at, other in s.nominated if at == row and other is not case.pod]
-        who = listed([full_name(other) for other in others if priority_of(other) >= priority_of(case.pod)])
-        text = f"node {s.names[row]} has room, which the scheduler keeps for pod {who}: it preempted others there"
+        others = [other for other in others if nominated_priority(other) >= priority_of(case.pod)]
+        who, waits = listed(map(full_name, others)), any(map(is_unschedulable, others))
+        why = "it preempted others there" if waits else "it is being bound there"
+        text = f"node {s.names[row]} has room, which the scheduler keeps for pod {who}: {why}"
         yield Cause.of("nominated", text, f"wait until {who} is bound", "add a node", nodes=(s.names[row],), alone=1)

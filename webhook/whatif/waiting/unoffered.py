@@ -110,6 +110,7 @@ def _silent(case: Case, name: str, rows: Mask, alone: Mask) -> Iterator[Cause]:
         why = "the device plugin calls all unhealthy, or has gone"
         text = f"{s.where(rows)}: of {bare(has)} {bare(name)} none is allocatable: {why}"
     look = kubectl("get", "pods", "-A", "-o", "wide", "--field-selector", f"spec.nodeName={s.named(rows)[0]}")
-    by_label = [labelled_count(s.nodes.labels.get(row)) for row in range(len(rows))]
-    enough = alone & (np.array(by_label) >= asked)
+    enough = alone.copy()
+    for row in np.flatnonzero(alone).tolist():
+        enough[row] = labelled_count(s.nodes.labels.get(row)) >= asked
     yield s.cause("devicePluginMissing", text, rows, enough, Fix("look at the device plugin there", look))
