@@ -62,7 +62,12 @@ ANOTHER = [
     ("priorityClassName=own", "Deployment", "/spec/template/spec/priorityClassName", "own"),
     ("policy.text=profiles: {}", "ConfigMap", "/data/policy.yaml", "profiles: {}\n"),
     # what ends a line of YAML, and of no program that shows it
-    ("policy.text=a\u2028kind: Secret", "ConfigMap", "/data/policy.yaml", "a\u2028kind: Secret\n"),
+    (
+        "policy.text=profiles: {} # a\u2028# kind: Secret",
+        "ConfigMap",
+        "/data/policy.yaml",
+        "profiles: {} # a\u2028# kind: Secret\n",
+    ),
     ("exemptNamespaces={kube-system,ops}", "MutatingWebhookConfiguration", "/webhooks/0/namespaceSelector", "ops"),
     ("failurePolicies.mutate=Fail", "MutatingWebhookConfiguration", "/webhooks/0/failurePolicy", "Fail"),
     ("failurePolicies.validate=Ignore", "ValidatingWebhookConfiguration", "/webhooks/0/failurePolicy", "Ignore"),
