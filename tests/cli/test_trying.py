@@ -477,3 +477,30 @@ def test_pods_in_a_queue_are_not_said_to_start_at_once(tmp_path: Path, cluster: 
     made = job("train", labels={"kueue.x-k8s.io/queue-name": "q"})
     (answer,) = found("-f", manifest(tmp_path, made), "-n", "team", "--from", cluster)["items"]
     assert any(note.startswith('Kueue holds it back first, in queue "q"') for note in answer["notes"])
+
+
+_OF_SET = {"leaderworkerset.sigs.k8s.io/name": "vllm", "leaderworkerset.sigs.k8s.io/group-key": "k"}
+_SET = {"size": 4, "workerTemplate": {"spec": pod("w", container={"resources": WHOLE})["spec"]}}
+
+
+@pytest.mark.parametrize(
+    ("labels", "controller", "made", "of"),
+    [
+        pytest.param(_OF_SET, ("StatefulSet", "vllm"), {"apiVersion": "leaderworkerset.x-k8s.io/v1", "kind": "LeaderWorkerSet", "metadata": {"name": "vllm"}, "spec": {"replicas": 1, "leaderWorkerTemplate": _SET}}, "leaderworkerset/vllm", id="a LeaderWorkerSet"),
+        pytest.param({"jobset.sigs.k8s.io/jobset-name": "fit"}, ("Job", "fit-w-0"), {"apiVersion": "jobset.x-k8s.io/v1alpha2", "kind": "JobSet", "metadata": {"name": "fit"}, "spec": {"replicatedJobs": [{"name": "w", "template": {"spec": {**TRAIN["spec"], "parallelism": 4}}}]}}, "jobset/fit", id="a JobSet"),
+    ],
+)  # fmt: skip
+def test_nobody_is_told_to_wait_for_the_workload_that_he_tries(
+    tmp_path: Path, labels: dict[str, str], controller: tuple[str, str], made: dict[str, Any], of: str
+) -> None:
+    kind, name = controller
+    owner = {"apiVersion": "apps/v1", "kind": kind, "name": name, "uid": "u", "controller": True}
+    there = [placed(pod(f"it-{x}", labels=labels, container={"resources": WHOLE}), f"gpu-{x}") for x in "abc"]
+    for each in there:
+        each["metadata"]["ownerReferences"] = [owner]
+    (answer,) = found(
+        "-f", manifest(tmp_path, made), "-n", "team", "--from", write(tmp_path, *NODES, OPTED_IN, *there)
+    )["items"]
+    (taken,) = [each for each in answer["causes"] if each["cause"] == "gpusTaken"]
+    assert taken["text"].endswith(f"its own workload, {of} in team, has 24 of them")
+    assert [each["text"] for each in taken["fixes"]] == ["add a node"]

@@ -29,6 +29,8 @@ class Names:
 
     def __init__(self, snapshot: Snapshot) -> None:
         self._snapshot = snapshot
+        self.tried: dict[str, str] = {}
+        """By the uid of a pod that is tried, the workload of its file: `jobset/fit`. Its own controller is made up."""
 
     def find(self, namespace: str) -> Find:
         """Finds an object of this namespace by its kind and name."""
@@ -51,7 +53,8 @@ class Names:
 
     def top(self, pod: Pod) -> str:
         """The highest workload of a pod: `leaderworkerset/vllm in team`."""
-        return f"{self.of(pod)[-1]} in {pod['metadata']['namespace']}"
+        workload = self.tried.get(pod["metadata"].get("uid", "")) or self.of(pod)[-1]
+        return f"{workload} in {pod['metadata']['namespace']}"
 
     def means(self, name: str, obj: Object) -> bool:
         """Whether `name` is that of an object or of a workload above it."""

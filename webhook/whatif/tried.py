@@ -116,7 +116,9 @@ def try_pods(snapshot: Snapshot, policy: Policy, planned: Iterable[Planned], *, 
                         tried.waiting += [tried.verdict.decided] * (tried.pods - tried.created)
                         break
                     tried.created += 1
-                    queue.append((admission.admit(tried), tried))
+                    queue.append((pod := admission.admit(tried), tried))
+                    if not plan.of.startswith("pod/"):
+                        situation.names_of.tried[pod["metadata"]["uid"]] = plan.of
     queue.sort(key=lambda queued: -priority_of(queued[0]))  # PrioritySort: by priority, then by age
     for pod, of in queue:
         bound = scheduler.bind(pod)
