@@ -1,4 +1,4 @@
-"""`gpu-admission try`: what becomes of the pods of manifests.
+"""`gpu-admission try`: what becomes of the pods of manifests. Over 500 lines, since all of it is the output of one command.
 
 Covers cli.reports, whatif.tried, whatif.daemons, whatif.quotas, whatif.verdict.
 """

@@ -17,7 +17,8 @@ for _each in sorted(every(Divided), key=lambda each: each.one == "share"):  # a 
     _DIVIDED.setdefault(_each.resource, []).append(_each)
 DIVIDED: Final = tuple(_DIVIDED)
 """Resources of which one is a whole GPU on some nodes, and a slice or a share on others, as the labels of the node say."""
-_COUNTS: Final = labels("count")
+COUNT_LABELS: Final = labels("count")
+"""Node labels with the number of its GPUs. The first one that a node has counts."""
 _PROFILES: Final = every(Profile)
 _ALONE: Final = tuple([each.name for each in resources("slice", "share") if each.alone])
 _MAX_CACHED = 4096
@@ -88,7 +89,7 @@ def one_on(resource: str, kind: GpuKind, node: Mapping[str, str], offered: int =
 
 def labelled_count(node: Mapping[str, str]) -> int:
     """How many GPUs a node has by its labels; 0 if none says it. Where GPUs are sliced it may be the number of slices."""
-    return next((number_of(node[key]) or 0 for key in _COUNTS if key in node), 0)
+    return next((number_of(node[key]) or 0 for key in COUNT_LABELS if key in node), 0)
 
 
 class Gpus:

@@ -12,13 +12,13 @@ from webhook.devices.table import DeviceTable
 from webhook.devices.types import TOLD, DeviceSet
 from webhook.errors import QuantityError
 from webhook.kube.gpus import (
+    COUNT_LABELS,
     DIVIDED,
     GPU_KINDS,
     MODEL_LABELS,
     WHOLE_GPU,
     Gpus,
     is_same_vendor,
-    labelled_count,
     one_on,
 )
 from webhook.kube.pod_requests import Demand
@@ -28,6 +28,7 @@ from webhook.nodes.rejections import Rejections
 from webhook.nodes.siblings import order_of, place_of
 from webhook.nodes.table import Columns, Journal, Labels
 from webhook.nodes.utilisation import UNKNOWN, NodeUse
+from webhook.text import number_of
 
 _MAX_AMOUNT = 2**53  # larger amounts are not real; sums of amounts up to this fit into int64
 UNKNOWN_AMOUNT = _MAX_AMOUNT
@@ -225,12 +226,25 @@ class Nodes:
         found = np.zeros(rows, bool)
         for resource in [each for each in gpus if each in columns.capacity and not each.startswith(TOLD)]:
             both = (columns.capacity[resource][:rows] > 0) & (columns.devices[:rows] > 0)
-            for row in np.flatnonzero(both).tolist():
-                state = self.devices.states[int(columns.devices[row])]
-                drivers = [each for each in state[0].told if is_same_vendor(resource, each)] if state else []
-                listed = sum([len(state[0].gpus.get(driver, ())) for driver in drivers]) if state else 0
-                every = int(columns.capacity[resource][row]) + listed
-                found[row] |= bool(listed) and labelled_count(self.labels.get(row)) < every
+            states = columns.devices[:rows][both]
+            by_state = np.zeros(int(states.max(initial=0)) + 1, np.int64)
+            for number in np.flatnonzero(np.bincount(states)).tolist():  # nodes with equal devices share one
+                if state := self.devices.states[number]:
+                    drivers = [driver for driver in state[0].told if is_same_vendor(resource, driver)]
+                    by_state[number] = sum([len(state[0].gpus.get(driver, ())) for driver in drivers])
+            if by_state.any():
+                listed = by_state[states]
+                every = columns.capacity[resource][:rows][both] + listed
+                found[both] |= (listed > 0) & (self._labelled_counts()[both] < every)
+        return found
+
+    def _labelled_counts(self) -> NDArray[np.int64]:
+        """`labelled_count` of each row."""
+        rows = self.columns.rows
+        found = np.zeros(rows, np.int64)
+        for column in [column for key in reversed(COUNT_LABELS) if (column := self.labels.column(key))]:
+            codes, numbers = column.padded(rows)[:rows], np.array([number_of(value) or 0 for value in column.values])
+            found = np.where(codes > 0, numbers[codes], found)
         return found
 
     def drop_if_unused(self, row: int) -> None:

@@ -151,10 +151,10 @@ def is_unschedulable(pod: Pod) -> bool:
 
 
 def nominated_priority(pod: Pod) -> int:
-    """The priority from which on the node of a nominated pod is not kept from others.
+    """Only pods with a higher priority than this may take the room that a nominated pod needs on its node.
 
-    That of the pod, if it waits there. If it does not wait, it is being bound (KEP-5278): the scheduler nominates its node too
-    while claims and volumes are written, and keeps it from every pod.
+    It is the priority of the pod, if the pod waits there. Otherwise the pod is being bound (KEP-5278): the scheduler nominates
+    its node while claims and volumes are written, and then keeps the room from every other pod.
     """
     return priority_of(pod) if is_unschedulable(pod) else _BINDING
 

@@ -44,6 +44,7 @@ _WANTED = {
 """By the annotation of a pod, or by what one about a container ends with: what is wanted, and an example."""
 _MAX_LENGTH = 64
 _MIB = 1 << 20
+_MEMORY_LABELS = labels("memory")
 
 
 class GpuFraction(Rule):
@@ -127,7 +128,7 @@ def _for_one_container(pod: AskedPod, said: Mapping[str, PartKey]) -> Iterable[F
 
 def _too_large(notes: Mapping[str, str], said: Mapping[str, PartKey], context: Context) -> Iterable[Finding]:
     """More memory than any GPU of the cluster has. KAI schedules by the request."""
-    values = [value for key in labels("memory") for value in context.cluster.label_values(key, context.gpus)]
+    values = [value for key in _MEMORY_LABELS for value in context.cluster.label_values(key, context.gpus)]
     largest = max([number_of(value) or 0 for value in values], default=0)
     asked = {key: _mib(notes[key]) for key, each in said.items() if each.word in each.part.asks}
     if requests := {key: amount for key, amount in asked.items() if said[key].word == _REQUEST}:

@@ -102,7 +102,7 @@ def _manifest(snapshot: Snapshot, policy: Policy, given: Given) -> dict[str, Any
     if not (gpus.isascii() and gpus.isdigit() and 0 < int(gpus) <= _MAX_GPUS):
         raise BadInput(f"GPUs: saw {quoted(gpus)}, wanted a number from 1 to {_MAX_GPUS}")
     if policy.gpus.kind(resource) is None:
-        raise BadInput(f"resource: saw {quoted(resource)}, wanted one that the policy calls GPUs, as {GPU}")
+        raise BadInput(f"resource: saw {quoted(resource)}, wanted one that the policy calls GPUs, for example {GPU}")
     opted = sorted(opted_in(snapshot))
     own = snapshot.namespace if snapshot.namespace in opted or not opted else opted[0]
     namespace = namespace_of(given.get("namespace") or own, False, snapshot) or "default"

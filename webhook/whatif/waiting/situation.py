@@ -81,8 +81,7 @@ class Situation:
 
     @cached_property
     def gpus_at(self) -> list[tuple[str, ...] | None]:
-        """By row: the GPU resources that the node offers; None if it has GPUs, by its labels or by what it
-        lists, but offers none."""
+        """By row: the GPU resources that the node offers; None if it has GPUs, by its labels or its capacity, but offers none."""
         offered = {name: self.capacity[name].tolist() for name in self.policy.gpus.among(self.capacity)}
         by_row: list[tuple[str, ...] | None] = []
         for row, name in enumerate(self.names):
@@ -246,7 +245,7 @@ class Situation:
         self.pods_on[self.names[row]] = [*self.pods_on.get(self.names[row], ()), pod]
         for name in ("bound", "with_anti_affinity"):  # which are made of `pods_on`
             if name in self.__dict__ and (name == "bound" or _has_anti_affinity(pod)):
-                self.__dict__[name] = [*self.__dict__[name], (row, pod)]
+                self.__dict__[name].append((row, pod))
         return pod
 
 
