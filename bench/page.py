@@ -31,7 +31,7 @@ _MEASURED = (
 _CHANGE = """{
   const found = structuredClone(sent);
   for (const node of found.nodes.filter((_, at) => (at + turn) % 20 === 0)) {
-    const counts = Object.values(node.parts)[0];
+    const counts = Object.values(node.gpus)[0];
     counts.free = (counts.free + 1 + turn) % 9;
   }
   turn += 1;

@@ -25,9 +25,9 @@ from webhook.policy.model import Policy
 from webhook.whatif.answers import Answer, Row, answers, rows_of, waits
 from webhook.whatif.cluster.devices import PodGpus
 from webhook.whatif.cluster.measured import Figures, Gpu
-from webhook.whatif.cluster.report import gpu_nodes, holders, named, report, report_of_pods, workload_name
+from webhook.whatif.cluster.report import PARTS, gpu_nodes, holders, named, report, report_of_pods, workload_name
 from webhook.whatif.cluster.snapshot import Snapshot
-from webhook.whatif.cluster.sums import PARTS, largest, parts, totals, without_others
+from webhook.whatif.cluster.sums import largest, totals
 from webhook.whatif.names import Names
 
 NEEDS: Final = {"Node": "nodes", "Pod": "pods"}
@@ -51,18 +51,15 @@ class Picture:
         self._names = Names(snapshot)
         blind = "Node" in refused
         reports = report_of_pods(snapshot, policy) if blind else report(snapshot, policy, gpu_nodes(snapshot, policy))
-        devices, row_of = PodGpus(snapshot, policy), snapshot.state.nodes.row_of
+        devices = PodGpus(snapshot, policy)
         promises = _promises(snapshot, policy, devices, [each.pod for each in self._answers.values() if each.pod])
         settings = policy.file.gpu_metrics
         figures = Figures(snapshot.measured, settings) if snapshot.measured else None
         nodes: list[dict[str, Any]] = []
         for each in reports:
             gpus = list(figures.gpus(each["name"])) if figures else []
-            row = row_of.get(each["name"])
-            installed = {name: 0.0 if row is None else float(of.installed[row]) for name, of in devices.amounts.items()}
-            known = without_others(each) if "Pod" in refused and not blind else each
-            more = {"parts": parts(known, installed), "promises": promises.get(each["name"], [])}
-            nodes.append({**known, **more, "devices": [_device(gpu, settings) for gpu in gpus]})
+            more = {"promises": promises.get(each["name"], []), "devices": [_device(gpu, settings) for gpu in gpus]}
+            nodes.append({**each, **more})
         self.document: dict[str, Any] = {
             "taken": snapshot.taken,
             "missing": _missing(snapshot),
