@@ -6,14 +6,12 @@ from typing import NamedTuple
 
 import numpy as np
 
-from webhook.devices.source_kai import KAI
 from webhook.kube.gpus import Gpus
 from webhook.nodes.table import Floats, Integers
 from webhook.placement.constraints import Mask
 from webhook.state.gpu_amounts import gpu_amounts
 from webhook.state.state import ClusterState
 from webhook.whatif.waiting.free_devices import FreeDevices
-from webhook.whatif.waiting.gpu_groups import GpuGroups
 
 
 class _Of(NamedTuple):
@@ -34,19 +32,18 @@ class FreeGpus:
         gpus: Gpus,
         free: Mapping[str, Integers],
         devices: FreeDevices,
-        groups: GpuGroups,
     ) -> None:
-        self._free, self._devices, self._groups, self._rows = free, devices, groups, state.nodes.columns.rows
+        self._free, self._devices, self._rows = free, devices, state.nodes.columns.rows
         self.of: dict[str, _Of] = {}
         for name, each in gpu_amounts(state, gpus).items():
             if each.offered.any():
                 offered, left = each.offered[: self._rows], (each.offered - each.allocated)[: self._rows]
                 self.of[name] = _Of(offered, np.maximum(left, 0), left - free.get(name, 0))
 
-    def copied(self, free: Mapping[str, Integers], devices: FreeDevices, groups: GpuGroups) -> "FreeGpus":
+    def copied(self, free: Mapping[str, Integers], devices: FreeDevices) -> "FreeGpus":
         """The same of a situation of its own."""
         made = copy(self)
-        made._free, made._devices, made._groups = free, devices, groups
+        made._free, made._devices = free, devices
         made.of = {name: of._replace(free=of.free.copy()) for name, of in self.of.items()}
         return made
 
@@ -59,11 +56,10 @@ class FreeGpus:
         return mask
 
     def count(self, row: int) -> None:
-        """Count the free GPUs of a node again. Parts by KAI of a GPU of which nobody had one are parts of a device plugin's."""
-        known, opened = self._groups.left(row)
+        """Count the free GPUs of a node again."""
         for name, of in self.of.items():
             if name in self._free and of.offered[row]:
-                of.free[row] = max(0, self._free[name][row] + of.more[row]) + (opened if name == KAI.whole else 0)
+                of.free[row] = max(0, self._free[name][row] + of.more[row])
         for driver, (total, free) in self._devices.gpus(row).items():
             if driver in self.of and self.of[driver].offered[row] == total:  # not those of a device plugin too
-                self.of[driver].free[row] = known if driver == KAI.name else free
+                self.of[driver].free[row] = free

@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 
 from webhook.devices.source_kai import KAI
 from webhook.devices.sources import SOURCES
-from webhook.devices.types import TOLD, DeviceClaim
+from webhook.devices.types import TOLD
 from webhook.kube.gpus import GPU_KINDS
 from webhook.kube.kinds import KINDS
 from webhook.kube.pod import Pod
@@ -31,7 +31,6 @@ from webhook.whatif.names import Names
 from webhook.whatif.waiting.causes import Cause, Fix
 from webhook.whatif.waiting.free_devices import FreeDevices, Wants
 from webhook.whatif.waiting.free_gpus import FreeGpus
-from webhook.whatif.waiting.gpu_groups import GpuGroups, as_bound
 
 _MAX_NAMED: Final = 3
 UNREAD: Final = Constraints((), (), (), frozenset())
@@ -53,10 +52,9 @@ class Situation:
         self.free: dict[str, Integers] = free_amounts(snapshot.state, SCHEDULER)
         """As the scheduler counts: without our reservations."""
         self.devices = FreeDevices(snapshot.state)
-        self.groups = GpuGroups(snapshot.state, self.devices)
         self.pods_on = {name: list(pods) for name, pods in snapshot.pods_on.items()}
         """As `Snapshot.pods_on`, which `bind` does not change."""
-        self.gpus = FreeGpus(snapshot.state, policy.gpus, self.free, self.devices, self.groups)
+        self.gpus = FreeGpus(snapshot.state, policy.gpus, self.free, self.devices)
 
     @cached_property
     def names_of(self) -> Names:
@@ -205,8 +203,8 @@ class Situation:
         for name in ("bound", "with_anti_affinity"):  # which are made of `pods_on`
             found.__dict__.pop(name, None)
         found.free, found.pods_on = {name: amounts.copy() for name, amounts in self.free.items()}, {**self.pods_on}
-        found.devices, found.groups = copy(self.devices), copy(self.groups)
-        found.gpus = self.gpus.copied(found.free, found.devices, found.groups)
+        found.devices = copy(self.devices)
+        found.gpus = self.gpus.copied(found.free, found.devices)
         for pod in pods:
             row = self.nodes.row_of[name := pod["spec"]["nodeName"]]
             found.pods_on[name] = [each for each in found.pods_on[name] if each is not pod]
@@ -233,10 +231,6 @@ class Situation:
         """Put a pod on a node, as if the scheduler had bound it. Returns the pod as it is then."""
         status = {name: value for name, value in case.pod["status"].items() if name != "conditions"}
         pod = {**with_spec(case.pod, nodeName=self.names[row]), "status": {**status, "phase": "Running"}}
-        if case.part is not None:
-            groups, opened = self.groups.take(case.part, row)
-            self.free[KAI.whole][row] -= opened
-            pod = as_bound(pod, groups)
         self.devices.bind(case.wants, row)
         for name, amount in case.demand.requests:
             if name in self.free:
@@ -273,15 +267,10 @@ class Case:
         counted = Demand(tuple([each for each in self.demand.requests if each[0] not in others]))
         return Feasible(self.constraints, counted, SCHEDULER, claimed=self.wants.extended)
 
-    @cached_property
-    def part(self) -> DeviceClaim | None:
-        """The part of a GPU that KAI gives the pod; None if it asks for none."""
-        return KAI.claim(self.pod)
-
     @property
-    def whole_gpus(self) -> Integers:
-        """How many of the GPUs of which KAI gives parts are free on each node, whole ones."""
-        return self.situation.free.get(KAI.whole, np.zeros(len(self.situation.alive), np.int64))
+    def is_part(self) -> bool:
+        """Whether the pod asks KAI for a part of a GPU: which GPUs have room is not looked at here."""
+        return KAI.claim(self.pod) is not None
 
     def absent(
         self, word: str, kind: str, name: str, of: str = "", named: Callable[[str], Pod] | None = None
