@@ -1,9 +1,9 @@
 """Builds the documentation as a site, `build/site`, from the Markdown files as they stand in the repository.
 
-The files link to each other across folders (`../SECURITY.md`, `../manifests/policy.yaml`), as they must on a code host. So all
-Markdown files, and the files that they name, are laid out as in the repository, and mkdocs builds from there. The site works
-without a network: Mermaid, which draws the drawings, is a part of it. Links that lead nowhere, and pages that load anything from
-another host, end it with status 1.
+The files link to each other across folders (`../SECURITY.md`, `../manifests/policy.yaml`), as they must on a code host. So the
+pages of `nav` in mkdocs.yml, and the files that they name, are laid out as in the repository, and mkdocs builds from there. The
+README is the home. The site works without a network, and opened as files: Mermaid, which draws the drawings, is a part of it (npm
+fetches it once). Links that lead nowhere, and pages that load anything from another host, end it with status 1.
 """
 
 import hashlib
@@ -15,7 +15,6 @@ import tarfile
 from pathlib import Path
 
 ROOT = Path(__file__).resolve().parent.parent
-INDEX = ROOT / "docs" / "index.md"
 PAGES, SITE = ROOT / "build" / "pages", ROOT / "build" / "site"
 MERMAID, DIGEST = "mermaid@11.12.0", "07e37dfa97b337ccc85365d57eddf99b9706f09db3b59b260d0333b23b343c4b"
 """The npm package, and the SHA-256 of its file `dist/mermaid.min.js`."""
@@ -29,15 +28,14 @@ LOADED = re.compile(
 
 def main() -> int:
     shutil.rmtree(PAGES, ignore_errors=True)
-    ignored = {".venv", "build", "node_modules"}
-    pages = [page for page in ROOT.rglob("*.md") if not ignored & set(page.relative_to(ROOT).parts)]
-    for page in pages:
-        if page not in (ROOT / "README.md", INDEX):
-            copied(page)
+    named = re.findall(r": (\S+\.md)$", (ROOT / "mkdocs.yml").read_text(), re.MULTILINE)
+    for page in [ROOT / ("README.md" if name == "index.md" else name) for name in named]:
+        copied(page, PAGES / "index.md" if page == ROOT / "README.md" else None)
         for link in re.findall(r"\]\(([^)#:]+)", page.read_text()):
-            if (target := (page.parent / link).resolve()).is_file():
+            if (target := (page.parent / link).resolve()).is_file() and target != ROOT / "README.md":
                 copied(target)
-    (PAGES / "index.md").write_text(re.sub(r"\]\((?!\.\.|http)", "](docs/", INDEX.read_text()).replace("](../", "]("))
+    for page in PAGES.glob("*/*.md"):  # the home has another name there
+        page.write_text(page.read_text().replace("](../README.md", "](../index.md"))
     status = subprocess.run([sys.executable, "-m", "mkdocs", "build", "--strict"], cwd=ROOT, check=False).returncode
     if status:
         return status
@@ -48,8 +46,8 @@ def main() -> int:
     return 0
 
 
-def copied(file: Path) -> None:
-    to = PAGES / file.relative_to(ROOT)
+def copied(file: Path, to: Path | None = None) -> None:
+    to = to or PAGES / file.relative_to(ROOT)
     to.parent.mkdir(parents=True, exist_ok=True)
     shutil.copy(file, to)
 

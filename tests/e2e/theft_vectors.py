@@ -11,7 +11,7 @@ CREATE, DEBUG, APPLY, ANNOTATE = "create pod", "debug pod", "apply template", "a
 
 @dataclass(frozen=True)
 class Vector:
-    """One way to a GPU. `rule` refuses it (a key of the policy), or `out` says why admission cannot (a key of SECURITY.md)."""
+    """One way to a GPU. `rule` refuses it (a key of the policy), or `out` says why admission cannot (a key of that page)."""
 
     what: str
     rule: str = ""
@@ -26,7 +26,7 @@ class Vector:
     """Whether the pod claims a device by DRA, of whatever kind."""
     verbs: tuple[str, ...] = (CREATE, DEBUG, APPLY, ANNOTATE)
     group: str = ""
-    """What SECURITY.md calls it, with others of its like; `what` if empty."""
+    """What the page calls it, with others of its like; `what` if empty."""
     guarded: bool = False
     """Whether the API server refuses it by itself where nobody opted in (manifests/70-guards.yaml)."""
 
