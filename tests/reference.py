@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import Final
 
 from tests.document import document
+from tests.e2e import theft_vectors
 from tests.vendors import page as vendors_page
 from webhook.cli.policy.explain import documentation
 from webhook.framework.interface import Rule
@@ -109,6 +110,7 @@ def _file(rule: Rule) -> str:
 
 PAGES: Final[dict[str, dict[str, Callable[[], Iterator[str]]]]] = {
     "vendors.md": {"vendors": vendors_page.lines},
+    "ways.md": {"ways": theft_vectors.lines},
     "rules.md": {"table": table, "reference": details},
     "policy.md": {"policy": _policy},
     "placement.md": {"criteria": _criteria},
