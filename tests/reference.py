@@ -12,6 +12,7 @@ from typing import Final
 
 from tests import policy_page
 from tests.document import document
+from tests.e2e import theft_vectors
 from tests.vendors import page as vendors_page
 from webhook.cli.policy.explain import documentation
 from webhook.feeds.access import Access
@@ -131,6 +132,7 @@ def _file(rule: Rule) -> str:
 
 PAGES: Final[dict[str, dict[str, Callable[[], Iterator[str]]]]] = {
     "vendors.md": {"vendors": vendors_page.lines},
+    "ways.md": {"ways": theft_vectors.lines},
     "rules.md": {"table": table, "reference": details},
     "policy.md": {"policy": policy_page.lines},
     "metrics.md": {"metrics": _metrics},
