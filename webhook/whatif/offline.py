@@ -207,6 +207,11 @@ def opted_in(namespace: str, view: StateView) -> bool:
     return labels is None or PROFILE_LABEL in labels
 
 
+def not_opted_in(namespace: str) -> str:
+    label = f"kubectl label namespace {namespace} {PROFILE_LABEL}=default"
+    return f"the webhook is not asked: namespace {namespace} has not opted in ({label})"
+
+
 def ask(
     request: review.Request, policy: Policy, view: StateView, placer: Placer, *, chooses: bool = True
 ) -> tuple[Decision, Decision, dict[str, Any]]:

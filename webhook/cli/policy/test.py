@@ -85,14 +85,8 @@ class Result(NamedTuple):
         return "error" if self.error else "failed" if self.problems else "passed"
 
     def document(self) -> dict[str, Any]:
-        """The entry that `-o json` prints, described in docs/cli.md."""
-        return {
-            "file": self.file,
-            "case": self.case,
-            "state": self.state,
-            "problems": self.problems,
-            "error": self.error,
-        }
+        """The entry that `-o json` prints."""
+        return {**self._asdict(), "state": self.state}
 
 
 def files_in(folder: Path) -> list[Path]:
