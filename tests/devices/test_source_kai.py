@@ -15,7 +15,7 @@ from tests.controlplane.nodes import node
 from tests.devices.kai import GROUP, KAI_SCHEDULER, part, reservation
 from tests.reference import ROOT
 from tests.state.objects import Object, facts, free, pod, state
-from webhook.devices.source_kai import KAI, shared_gpus
+from webhook.devices.source_kai import KAI, asking, shared_gpus
 from webhook.state.state import ClusterState
 
 MEMORY = f"{KAI.name}/memory"
@@ -37,6 +37,14 @@ def test_what_its_binder_wrote() -> None:
     of = state([node("gpu-0", 4, labels={"nvidia.com/gpu.memory": "40960"})], recorded)
     assert parts_of(of, "gpu-0") == [0, 40900 - 10240 - 10225, 30675]
     assert free(of, "gpu-0") == 1, "reservation pods hold the others"
+
+
+@pytest.mark.parametrize("asked", [{"gpu-memory": "4000"}, {"gpu-fraction": "0.7"}])
+def test_a_smaller_part_is_asked_for_in_one_way(asked: dict[str, str]) -> None:
+    """KAI refuses pods that state a fraction and memory."""
+    given = pod("p", 0)
+    given["metadata"]["annotations"] = {**asked, "gpu-fraction-num-devices": "2"}
+    assert asking(given, 0.25)["metadata"]["annotations"] == {"gpu-fraction": "0.25", "gpu-fraction-num-devices": "2"}
 
 
 def labelled(made: Object) -> Object:

@@ -22,6 +22,7 @@ SPEAK = {
     "rules/cuda_driver.py": "what images with CUDA say of the driver that they need",
     "rules/gpu_fraction.py": "how parts of GPUs are asked for",
     "whatif/moves.py": "who places parts of GPUs",
+    "whatif/waiting/claims.py": "why KAI gives no part of a GPU",
     "whatif/waiting/unoffered.py": "who serves a resource that nodes do not offer",
 }
 """The files that may name some, and why. A new one is better off with a fact in the catalogue."""

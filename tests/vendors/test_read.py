@@ -27,6 +27,7 @@ from webhook.rules.gpu_names import GpuNames
 from webhook.rules.host_devices import HostDevices
 from webhook.rules.runtime_class import RuntimeClass
 from webhook.vendors import VENDORS, model
+from webhook.vendors.catalogue import conditions
 from webhook.vendors.model import Fact
 from webhook.whatif.cluster.report import has_gpus, pool_of
 
@@ -87,7 +88,8 @@ def variable(of: model.Variable) -> bool:
 
 
 def condition(of: model.Condition) -> bool:
-    return Health().conditions[of.type] == of.sick
+    known = conditions(of_parts=True) if of.of_parts else Health().conditions
+    return known[of.type] == of.sick
 
 
 def mounted(of: model.DeviceMount) -> bool:

@@ -236,8 +236,10 @@ def _print_pods(tried: Iterable[Tried], output: Output) -> None:
 
 
 def _print_tried(tried: Tried, snapshot: Snapshot, *, wide: bool) -> None:
-    entry = _entry(tried, snapshot)
-    show(Text.assemble((f"{tried.namespace}: {tried.plan.title}: ", "bold"), _head(tried, wide=wide)))
+    entry, blind = _entry(tried, snapshot), snapshot.missing.keys() & {"Node", "Pod"}
+    show(
+        Text.assemble((f"{tried.namespace}: {tried.plan.title}: ", "bold"), _head(tried, wide=wide, blind=bool(blind)))
+    )
     if tried.verdict.message:
         word = "refused" if tried.refused else "would be refused (shadow)"
         show(Text(f"  {word}: {tried.verdict.message}", style="red"))
@@ -255,14 +257,14 @@ def _print_tried(tried: Tried, snapshot: Snapshot, *, wide: bool) -> None:
         show(Text(f"  {count} would wait, ! marks a fix that is enough alone:"), *cause_lines(tried.causes, wide=wide))
 
 
-def _head(tried: Tried, *, wide: bool) -> Text:
+def _head(tried: Tried, *, wide: bool, blind: bool) -> Text:
     """`4 pods of 8 nvidia.com/gpu: 2 start on gpu-b (1), gpu-c (1), 2 would wait`."""
     of = f" of {listed([f'{amount} {name}' for name, amount in tried.gpus.items()])}" if tried.gpus else ""
     nodes = listed([f"{node} ({count})" for node, count in sorted(tried.bound.items())], 50 if wide else 5)
     count = plural(tried.pods, "pod")
     if tried.refused:
         return Text.assemble(f"{count}{of}: ", ("refused", "red"))
-    if tried.blind:
+    if blind:
         return Text(f"{count}{of}: {tried.verdict.outcome}; where they would start is not known")
     if not tried.waiting:
         word = "none is for a node" if not tried.bound else "starts" if tried.pods == 1 else "all start"
@@ -276,7 +278,10 @@ def _print_left(outcome: Outcome, *, wide: bool) -> None:
     rows = [
         [title, resource, *amounts[key].values()]
         for resource, amounts in outcome.gpus.items()
-        if wide or not asked or resource in asked
+        if wide
+        or not asked
+        or resource in asked
+        or len(set(amounts["free"].values())) > 1  # KAI takes whole ones for parts
         for title, key in (("free GPUs", "free"), ("whole nodes", "wholeNodes"))
     ]
     if outcome.waited["before"]:

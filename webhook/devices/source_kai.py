@@ -19,7 +19,7 @@ from webhook.devices.table import DeviceTable
 from webhook.devices.types import Device, DeviceClaim, DeviceRequest, DeviceSet, Use
 from webhook.errors import QuantityError
 from webhook.kube.device_selectors import Facts
-from webhook.kube.other_gpus import fraction_container, part_keys
+from webhook.kube.other_gpus import fraction_container, part_key, part_keys
 from webhook.kube.pod import Pod, annotations_of, labels_of, requests_of
 from webhook.kube.quantity import whole
 from webhook.kube.stores import Grouped
@@ -62,6 +62,12 @@ class _Kai:
     def claim(self, pod: Pod) -> DeviceClaim | None:
         request = _request(pod) if pod["spec"].get("schedulerName") == self.own_scheduler else None
         return None if request is None else DeviceClaim(((request,),), source=self.name, told=True)
+
+
+def asking(pod: Pod, share: float) -> Pod:
+    """The pod as it asks for this part of each of its GPUs."""
+    notes = {key: value for key, value in annotations_of(pod).items() if key not in _ASKING[:2] and not part_key(key)}
+    return {**pod, "metadata": {**pod["metadata"], "annotations": {**notes, _ASKING[0]: f"{share:g}"}}}
 
 
 def reserved_group(pod: Pod) -> str:

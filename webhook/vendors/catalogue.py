@@ -67,9 +67,9 @@ def unhealthy() -> dict[str, tuple[str, ...]]:
     return {label.key: label.values for label in every(Unhealthy)}
 
 
-def conditions() -> dict[str, str]:
-    """By condition, its status on a node that is not to be chosen."""
-    return {each.type: each.sick for each in every(Condition)}
+def conditions(*, of_parts: bool = False) -> dict[str, str]:
+    """By condition, its status on a node that is not to be chosen; `of_parts`: for pods that ask for parts of GPUs."""
+    return {each.type: each.sick for each in every(Condition) if each.of_parts is of_parts}
 
 
 def metric(measures: str) -> str:

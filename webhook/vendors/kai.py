@@ -2,7 +2,7 @@
 
 from typing import Final
 
-from webhook.vendors.model import ContainerPart, Part, Scheduler, SharedBy, Vendor
+from webhook.vendors.model import Condition, ContainerPart, Part, Scheduler, SharedBy, Vendor
 
 KAI: Final = Vendor(
     name="KAI and Run:ai",
@@ -13,6 +13,10 @@ KAI: Final = Vendor(
             Part("gpu-fraction-num-devices", "nvidia.com"),
             Scheduler("kai-scheduler"),
             Scheduler("runai-scheduler"),
+        ),
+        "https://github.com/kai-scheduler/kai-gpu-fractioning": (
+            Condition("gpu-sharing.nvidia.com/Ready", sick="False", of_parts=True),
+            Condition("gpu-fractioning.nvidia.com/Ready", sick="False", of_parts=True),
         ),
         "https://github.com/kai-scheduler/KAI-Scheduler/tree/main/pkg/binder/common/gpusharingconfigmap": (
             SharedBy("runai/shared-gpu-configmap", "gpu-fraction-container-name"),

@@ -93,6 +93,8 @@ class Condition:
 
     type: str
     sick: Literal["True", "False"] = "True"
+    of_parts: bool = False
+    """It is about parts of GPUs alone: whole ones may be used."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,7 +1,7 @@
 """A model of the stock scheduler. It filters nodes as `why` does, and binds the pod to the node with the best score.
 
 Not modelled: the scores of PodTopologySpread, InterPodAffinity and ImageLocality; preemption; sampling of nodes in large
-clusters. The scheduler chooses at random among equal nodes; the model takes the first by name.
+clusters. The scheduler chooses at random among equal nodes; the model takes the first by name. KAI's parts go where KAI prefers.
 
 Scores are whole numbers with the plugin's weight. Sources in k8s.io/kubernetes: pkg/scheduler/framework/plugins, noderesources
 (LeastAllocated and BalancedAllocation over CPU and memory), nodeaffinity, tainttoleration; weights are set in
@@ -72,6 +72,8 @@ class Scheduler:
 
     def _score(self, case: Case, rows: NDArray[np.intp]) -> Integers:
         s, nodes = self.situation, self.situation.nodes
+        if case.part is not None:
+            return s.groups.score(case.part, rows, case.whole_gpus)
         score = resources(*[self._left(case, name, rows) for name in ("cpu", "memory")])
         points = np.zeros(len(rows), np.int64)
         for term, weight in case.constraints.preferred:

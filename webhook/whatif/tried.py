@@ -14,7 +14,6 @@ import numpy as np
 import orjson
 
 from webhook.admission.pods import mutate
-from webhook.devices.source_kai import KAI
 from webhook.errors import BadInput, BadReview
 from webhook.framework.as_stored import as_stored
 from webhook.kube.pod import KUEUE, Pod, labels_of, priority_of
@@ -34,6 +33,7 @@ from webhook.whatif.verdict import Verdict, verdict
 from webhook.whatif.waiting.causes import Cause
 from webhook.whatif.waiting.diagnosis import Diagnosis, causes_before_filtering
 from webhook.whatif.waiting.free_devices import SIMULATED
+from webhook.whatif.waiting.gpu_groups import reservations
 from webhook.whatif.waiting.notes import sick_words
 from webhook.whatif.waiting.situation import Case, Situation
 
@@ -60,8 +60,6 @@ class Tried:
     """How many pods the quotas of the namespace let be created."""
     kept: Cause | None = None
     """Why the others are not."""
-    blind: bool = False
-    """Where they would start is not known."""
 
     @property
     def namespace(self) -> str:
@@ -98,9 +96,7 @@ def try_pods(snapshot: Snapshot, policy: Policy, planned: Iterable[Planned], *, 
     scheduler, admission = Scheduler(situation), Admission(snapshot, policy, asks=asks)
     places = not snapshot.missing.keys() & {"Node", "Pod"}
     queue: list[tuple[Pod, Tried | None]] = [
-        (case.pod, None)
-        for case in (Case(before, pod) for pod in before.waiting if places)
-        if not case.is_part and not causes_before_filtering(case)
+        (pod, None) for pod in before.waiting if places and not causes_before_filtering(Case(before, pod))
     ]
     waited = {"before": len(queue), "after": len(queue)}
     found, errors, quotas = list[Tried](), list[BadInput](), Quotas(snapshot)
@@ -110,8 +106,7 @@ def try_pods(snapshot: Snapshot, policy: Policy, planned: Iterable[Planned], *, 
         except BadInput as error:
             errors.append(error)
             continue
-        tried.blind = not places or Case(situation, tried.verdict.decided).is_part
-        if not tried.blind and not tried.refused:
+        if places and not tried.refused:
             if plan.of.startswith("daemonset/"):
                 _daemons(situation, tried, admission)
             else:
@@ -199,8 +194,6 @@ class Admission:
             yield "nothing is changed: it asks for no GPU that the policy names, or no injector for it is enabled"
         if queue := labels_of(found.brought).get(KUEUE):
             yield f"Kueue holds it back first, in queue {quoted(queue)}: whether it starts is what Kueue decides"
-        if KAI.claim(found.brought) is not None:
-            yield f"{KAI.own_scheduler} gives parts of GPUs: whether it starts is what that decides"
         if plan.replicas is None and not plan.of.startswith("daemonset/"):
             yield "how many pods it makes is not known: this is one"
         if wanted > MAX_PODS:
@@ -227,7 +220,8 @@ class Admission:
     def scheduled(self, pod: Pod, bound: Pod | None) -> None:
         """Tell the state how the pod is bound, or with None that the scheduler found no node."""
         now = bound or {**pod, "status": {**pod["status"], **_UNSCHEDULABLE}}
-        self._state.pod_seen(now, self._now)
+        for each in (*(reservations(bound) if bound else ()), now):
+            self._state.pod_seen(each, self._now)
 
 
 def _daemons(situation: Situation, tried: Tried, admission: Admission) -> None:

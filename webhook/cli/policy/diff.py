@@ -16,7 +16,6 @@ from webhook.cli import options
 from webhook.cli.policy.recorded import Entry, recorded
 from webhook.cli.reading import decided_by, namespace_of, no_cluster, policy_of, selector, snapshot_of
 from webhook.cli.terminal import COULD_NOT, REFUSED, document, say, table, totals
-from webhook.devices.source_kai import KAI
 from webhook.errors import BadInput
 from webhook.kube.pod import PROFILE_LABEL, Pod, labels_of, owner
 from webhook.kube.record import record_of
@@ -166,7 +165,7 @@ def live(
         situation, starts = Situation(snapshot, after), dict[tuple[str, bytes], bool]()
         for each in found:
             pod = waiting.get((each["namespace"], each["workload"]))
-            if pod is not None and each["change"] != "refused" and asks_for_gpus(pod, after) and KAI.claim(pod) is None:
+            if pod is not None and each["change"] != "refused" and asks_for_gpus(pod, after):
                 made_by = owner(pod)
                 if (shape := (made_by.kind if made_by else "", shape_of(pod))) not in starts:
                     starts[shape] = would_start(situation, pod)

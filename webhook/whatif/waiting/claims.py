@@ -5,11 +5,13 @@ k8s.io/kubernetes pkg/scheduler/framework/plugins/dynamicresources.
 
 from collections.abc import Iterator, Mapping
 from functools import partial
+from math import floor
 from typing import Any, Final, NamedTuple
 
 import numpy as np
 
 from webhook.devices.claims import selectors_of
+from webhook.devices.source_kai import KAI, asking
 from webhook.devices.types import DeviceClaim
 from webhook.kube.pod import Pod
 from webhook.placement.constraints import Mask
@@ -19,11 +21,14 @@ from webhook.whatif.commands import kubectl
 from webhook.whatif.waiting.causes import Cause, Fix, NodeCheck
 from webhook.whatif.waiting.free_devices import Wants, claim_entries, is_simulated
 from webhook.whatif.waiting.situation import Case, Situation, with_spec
+from webhook.whatif.waiting.unoffered import without
 from webhook.whatif.waiting.volumes import selected
 from webhook.whatif.waiting.workloads import refusal
 
 _MAX_USERS: Final = 256
 """Maximum number of pods that share a claim (resource.k8s.io/v1 ResourceClaimReservedForMaxSize)."""
+_LARGEST_PART: Final = 0.99
+"""KAI refuses a pod that asks for all of a GPU as a part."""
 _FAILED: Final = "FailedResourceClaimCreation"
 _ANY_TAINT: Final = (("", None, ""),)
 _LOOK: Final = Fix("see what the devices are", kubectl("get", "resourceslices", "-o", "yaml"))
@@ -144,6 +149,8 @@ def devices(case: Case) -> NodeCheck:
     """Nodes without enough free devices for the pod's claims, or without the devices that are allocated to them."""
     s, away = case.situation, _away(case)
     few, unknown = s.devices.search(case.wants, s.alive)
+    if case.part is not None:
+        few = few | ~s.groups.fits(case.part, case.whole_gpus)
 
     def explain(mask: Mask, alone: Mask) -> Iterator[Cause]:
         left, asked = mask.copy(), [*_requests(case)]
@@ -153,7 +160,7 @@ def devices(case: Case) -> NodeCheck:
                 yield from _short(case, each, off, alone & (len(asked) == 1))
         if (off := left & few).any():
             left &= ~off
-            yield from _apart(case, asked, off, alone)
+            yield from _apart(case, asked, off, alone) if case.part is None else _no_room(case, case.part, off, alone)
         if (off := left & unknown).any():
             left &= ~off
             why = case.wants.reason or "a selector cannot be evaluated here, or it would take long"
@@ -214,6 +221,24 @@ def _waits(case: Case, device_class: str, nodes: Mask) -> list[Fix]:
     pods = [pod for _, pod in s.bound if str(pod["metadata"].get("uid")) in users and s.names_of.top(pod) != own]
     names = {f"{bare(pod['metadata']['name'])} in {pod['metadata']['namespace']}": pod for pod in pods}
     return [Fix(f"wait for pod/{name} to end", ends=(names[name],)) for name in sorted(names)[:_MAX_WAITS]]
+
+
+def _no_room(case: Case, part: DeviceClaim, off: Mask, alone: Mask) -> Iterator[Cause]:
+    """The causes for nodes that have no GPU of which KAI could give the pod its part."""
+    s, number = case.situation, part.requests[0][0].devices
+    if (none := off & (s.capacity.get(KAI.whole, np.zeros(len(off))) == 0)).any():
+        yield from without(case, KAI.whole, none, alone)
+    if (never := off & ~none & s.groups.refused).any():
+        text = f"{s.where(never)}: KAI gives no parts of GPUs where there are MIG instances or GPUs by DRA, or no limits yet"
+        yield s.cause("noDevice", text, never, np.zeros_like(off), "let the pod run on other nodes")
+    if not (off := off & ~none & ~s.groups.refused).any():
+        return
+    most = floor(100 * s.groups.most(np.flatnonzero(off), case.whole_gpus, number)) / 100
+    of = f"{number} GPUs" if number > 1 else "a GPU"
+    text = f"{s.where(off)}: at most {most:g} of {of} free for the part that it asks for"
+    most = min(most, _LARGEST_PART)
+    less = [Fix(f"ask for gpu-fraction: {most:g} at most", pod=asking(case.pod, most))] if most else []
+    yield s.cause("noDevice", text, off, alone, *less, "wait for a pod there to end")
 
 
 def _apart(case: Case, asked: list[_Request], off: Mask, alone: Mask) -> Iterator[Cause]:

@@ -237,12 +237,8 @@ class _Filtered:
         if left.any():
             text = f"{s.where(left)} could take it now: the scheduler has not looked since, or something else kept it from there"
             fix = "wait: it tries again when something changes, and every 5 minutes; if it stays so, look at the scheduler's log"
-            if case.is_part:
-                left &= ~resources.without_gpus(case)
-                text = f"{s.where(left)}: whether a GPU has room for its part is what {KAI.own_scheduler} decides"
-                look = "see the events of the pod and of its PodGroup: its queue may have a quota"
-                yield s.cause("schedulerOther", text, left, np.zeros_like(left), look)
-                return
+            if case.part is not None:
+                fix = f"see the events of the pod and of its PodGroup: {KAI.own_scheduler} has queues with quotas"
             yield s.cause("fitsNow", text, left, left, Fix(fix, helps=int(np.count_nonzero(left))))
 
 
@@ -294,8 +290,8 @@ def would_start(situation: Situation, pod: Pod) -> bool:
 
 
 def fits(case: Case) -> Mask:
-    """The nodes to which the scheduler could bind the pod now; none for a part of a GPU, of which KAI decides."""
-    left = case.situation.alive & (not case.is_part)
+    """The nodes to which the scheduler could bind the pod now."""
+    left = case.situation.alive.copy()
     for check in _CHECKS:
         left &= ~check(case).fails
     for cause in resources.nominated(case) if left.any() else ():

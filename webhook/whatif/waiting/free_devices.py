@@ -188,6 +188,21 @@ class FreeDevices:
         layout, left = state
         return {of: (layout.free(of, layout.totals) / WHOLE, layout.free(of, left) / WHOLE) for of in layout.drivers}
 
+    def each(self, source: str) -> dict[int, dict[str, float]]:
+        """What is free of each device of a source that pods share, by row and name: a part of it."""
+        found = {}
+        for row, node, *_ in self._table.told():
+            if (state := self._states[self._number[row]]) is None:
+                continue
+            layout, left = state
+            slots = {name: layout.slots[number] for (of, name), number in node.slots.items() if of == source}
+            if slots:
+                found[row] = {
+                    name: float(min([left[b] / (total or 1) for _, b, total, _ in slot.parts]))
+                    for name, slot in slots.items()
+                }
+        return found
+
     def _after(self, layout: Layout, left: Amounts, together: Iterable[tuple[DeviceClaim, ...]]) -> Amounts:
         """What is left once these claims have devices, those of a pod together, as far as there are any."""
         for claims in together:

@@ -5,12 +5,14 @@ from typing import NamedTuple
 
 import numpy as np
 
+from webhook.devices.source_kai import KAI
 from webhook.kube.gpus import Gpus
 from webhook.nodes.table import Floats, Integers
 from webhook.placement.constraints import Mask
 from webhook.state.gpu_amounts import gpu_amounts
 from webhook.state.state import ClusterState
 from webhook.whatif.waiting.free_devices import FreeDevices
+from webhook.whatif.waiting.gpu_groups import GpuGroups
 
 
 class _Of(NamedTuple):
@@ -47,11 +49,12 @@ class FreeGpus:
         mask: Mask = has & ~taken
         return mask
 
-    def count(self, row: int, now: Mapping[str, Integers], devices: FreeDevices) -> None:
-        """Count the free GPUs of a node again."""
+    def count(self, row: int, now: Mapping[str, Integers], devices: FreeDevices, groups: GpuGroups) -> None:
+        """Count the free GPUs of a node again. Parts by KAI of a GPU of which nobody had one are parts of a device plugin's."""
+        known, opened = groups.left(row)
         for name, of in self.of.items():
             if name in now and of.offered[row]:
-                of.free[row] = max(0, now[name][row] + of.more[row])
+                of.free[row] = max(0, now[name][row] + of.more[row]) + (opened if name == KAI.whole else 0)
         for driver, (total, free) in devices.gpus(row).items():
             if driver in self.of and self.of[driver].offered[row] == total:  # not those of a device plugin too
-                self.of[driver].free[row] = free
+                self.of[driver].free[row] = known if driver == KAI.name else free

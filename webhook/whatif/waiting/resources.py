@@ -8,6 +8,7 @@ from typing import Any, Final
 
 import numpy as np
 
+from webhook.devices.source_kai import KAI
 from webhook.kube.pod import Pod, labels_of, priority_of
 from webhook.kube.pod_requests import counted_demand
 from webhook.kube.quantity import parse_quantity
@@ -59,7 +60,7 @@ def resources(case: Case) -> NodeCheck:
 def without_gpus(case: Case) -> Mask:
     """Nodes without any GPU or device, if the pod asks for GPUs or claims devices."""
     s = case.situation
-    if not (gpus_of(case.pod, s.policy) or case.wants.claims or case.is_part):
+    if not (gpus_of(case.pod, s.policy) or case.wants.claims):
         return np.zeros_like(s.alive)
     by_label = np.array([gpus is None for gpus in s.gpus_at], bool)
     without: Mask = ~(s.nodes.with_gpus(s.policy.gpus) | s.devices.told | by_label)
@@ -69,7 +70,11 @@ def without_gpus(case: Case) -> Mask:
 def large_enough(case: Case) -> Mask:
     """Nodes that could take the pod if they were empty."""
     s = case.situation
-    return case.judgement.room(s.nodes, s.rows, s.capacity)
+    large = case.judgement.room(s.nodes, s.rows, s.capacity)
+    if case.part is None:
+        return large
+    whole: Mask = s.capacity.get(KAI.whole, np.zeros_like(s.alive)) >= case.part.requests[0][0].devices
+    return large & whole
 
 
 def _short(case: Case, name: str, amount: int, off: Mask, alone: Mask) -> Iterator[Cause]:

@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 
 from webhook.devices.source_kai import KAI
 from webhook.devices.sources import SOURCES
-from webhook.devices.types import TOLD
+from webhook.devices.types import TOLD, DeviceClaim
 from webhook.kube.gpus import GPU_KINDS
 from webhook.kube.kinds import KINDS
 from webhook.kube.pod import Pod
@@ -31,6 +31,7 @@ from webhook.whatif.names import Names
 from webhook.whatif.waiting.causes import Cause, Fix
 from webhook.whatif.waiting.free_devices import FreeDevices, Wants
 from webhook.whatif.waiting.free_gpus import FreeGpus
+from webhook.whatif.waiting.gpu_groups import GpuGroups, as_bound
 
 _MAX_NAMED: Final = 3
 UNREAD: Final = Constraints((), (), (), frozenset())
@@ -52,6 +53,7 @@ class Situation:
         self.free: dict[str, Integers] = free_amounts(snapshot.state, SCHEDULER)
         """As the scheduler counts: without our reservations."""
         self.devices = FreeDevices(snapshot.state)
+        self.groups = GpuGroups(snapshot.state, self.devices)
         self.pods_on = {name: list(pods) for name, pods in snapshot.pods_on.items()}
         """As `Snapshot.pods_on`, which `bind` does not change."""
         self.gpus = FreeGpus(snapshot.state, policy.gpus, self.free)
@@ -200,7 +202,7 @@ class Situation:
         for name in ("bound", "with_anti_affinity"):  # which are made of `pods_on`
             found.__dict__.pop(name, None)
         found.free, found.pods_on = {name: amounts.copy() for name, amounts in self.free.items()}, {**self.pods_on}
-        found.devices, found.gpus = copy(self.devices), copy(self.gpus)
+        found.devices, found.groups, found.gpus = copy(self.devices), copy(self.groups), copy(self.gpus)
         for pod in pods:
             row = self.nodes.row_of[name := pod["spec"]["nodeName"]]
             found.pods_on[name] = [each for each in found.pods_on[name] if each is not pod]
@@ -208,7 +210,7 @@ class Situation:
                 if resource in found.free:
                     found.free[resource][row] += amount
             found.devices.release(row, {*self._holding.holders(pod)})
-            found.gpus.count(row, found.free, found.devices)
+            found.gpus.count(row, found.free, found.devices, found.groups)
         return found
 
     @cached_property
@@ -227,11 +229,15 @@ class Situation:
         """Put a pod on a node, as if the scheduler had bound it. Returns the pod as it is then."""
         status = {name: value for name, value in case.pod["status"].items() if name != "conditions"}
         pod = {**with_spec(case.pod, nodeName=self.names[row]), "status": {**status, "phase": "Running"}}
+        if case.part is not None:
+            groups, opened = self.groups.take(case.part, row)
+            self.free[KAI.whole][row] -= opened
+            pod = as_bound(pod, groups)
         self.devices.bind(case.wants, row)
         for name, amount in case.demand.requests:
             if name in self.free:
                 self.free[name][row] -= amount
-        self.gpus.count(row, self.free, self.devices)
+        self.gpus.count(row, self.free, self.devices, self.groups)
         self.pods_on[self.names[row]] = [*self.pods_on.get(self.names[row], ()), pod]
         for name in ("bound", "with_anti_affinity"):  # which are made of `pods_on`
             if name in self.__dict__ and (name == "bound" or _has_anti_affinity(pod)):
@@ -263,10 +269,15 @@ class Case:
         counted = Demand(tuple([each for each in self.demand.requests if each[0] not in others]))
         return Feasible(self.constraints, counted, SCHEDULER, claimed=self.wants.extended)
 
+    @cached_property
+    def part(self) -> DeviceClaim | None:
+        """The part of a GPU that KAI gives the pod; None if it asks for none."""
+        return KAI.claim(self.pod)
+
     @property
-    def is_part(self) -> bool:
-        """Whether the pod asks KAI for a part of a GPU: which GPUs have room is not looked at here."""
-        return KAI.claim(self.pod) is not None
+    def whole_gpus(self) -> Integers:
+        """How many of the GPUs of which KAI gives parts are free on each node, whole ones."""
+        return self.situation.free.get(KAI.whole, np.zeros(len(self.situation.alive), np.int64))
 
     def absent(
         self, word: str, kind: str, name: str, of: str = "", named: Callable[[str], Pod] | None = None
