@@ -109,11 +109,12 @@ class Taint:
 
 @dataclass(frozen=True, slots=True)
 class Variable:
-    """An environment variable of containers. `hides`: its value for no GPU, which holds against what the image asks for."""
+    """An environment variable of containers. `none`: the values with which its runtime gives no device, whatever the image asks
+    for; the first one is what we write. Empty: there is no such value. None: nobody has read it anywhere."""
 
     name: str
     gives: Gives = "devices"
-    hides: str = ""
+    none: tuple[str, ...] | None = None
 
 
 @dataclass(frozen=True, slots=True)
