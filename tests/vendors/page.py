@@ -52,6 +52,9 @@ KINDS: Final[dict[type[Any], Kind]] = {
         "annotations for parts of containers",
         lambda of: f"`{of.prefix}CONTAINER.`: {', '.join(f'`{word}`' for word in (*of.asks, *of.harmless))}",
     ),
+    model.PartLimit: Kind(
+        "limits of parts", lambda of: f"`{of.prefix}{'CONTAINER.' * bool(of.prefix)}{of.key}`: of `{of.of}`"
+    ),
     model.SharedBy: Kind("who gets a part", lambda of: f"`{of.container}`, `{of.config_map}`"),
     model.HostPath: Kind(
         "paths of nodes", lambda of: f"`{of.path}`: {'the node' if of.gives == 'node' else of.label or 'data'}"

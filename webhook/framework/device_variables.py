@@ -27,6 +27,7 @@ _OTHERWISE = {
     each.name: each.none for each in every(Variable) if each.none is not None and not {*_NOTHING} <= {*each.none}
 }
 """Variables with which one of these does give devices, exact names before patterns, and their values for none."""
+_ODD = tuple([name.removesuffix("*") for name in _OTHERWISE])
 
 
 def _no_device() -> str:
@@ -55,9 +56,13 @@ HIDDEN = cel.all_of([cel.env(_NAMED), f"!{cel.env(f'{_NAMED} && !{NO_DEVICE}')}"
 
 def takes_no_device(entry: Mapping[str, Any]) -> bool:
     """Whether the value of a variable asks for no device. The value of a reference is not known and counts as asking."""
+    value = entry.get("value") or ""
+    if value not in _NOTHING or entry.get("valueFrom"):
+        return False
     name = entry.get("name") or ""
-    values = next((none for pattern, none in _OTHERWISE.items() if matches(pattern, name)), _NOTHING)
-    return not entry.get("valueFrom") and (entry.get("value") or "") in values
+    if not name.startswith(_ODD):
+        return True
+    return value in next(none for pattern, none in _OTHERWISE.items() if matches(pattern, name))
 
 
 def is_part_of_gpu(entry: Mapping[str, Any], pod: Pod) -> bool:

@@ -178,6 +178,16 @@ class ContainerPart:
 
 
 @dataclass(frozen=True, slots=True)
+class PartLimit:
+    """An annotation of pods that says up to where a pod may use more than its part, where that is free. `of`: the annotation that
+    asks for the part. With `prefix` it is about one container: its key is this, the name of the container, a dot and `key`."""
+
+    key: str
+    of: str
+    prefix: str = ""
+
+
+@dataclass(frozen=True, slots=True)
 class SharedBy:
     """Annotations of pods by which a scheduler of parts says which GPU a container gets, and which container it is."""
 
@@ -241,6 +251,7 @@ Fact = (
     | Annotation
     | Part
     | ContainerPart
+    | PartLimit
     | SharedBy
     | HostPath
     | DeviceMount
