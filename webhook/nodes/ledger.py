@@ -12,9 +12,9 @@
       nothing                  nothing held; remembered until bound or gone
 
 In both states the pod's requests are held on the first of its ranked nodes. Admission runs before a pod has a name or a uid. So
-a reservation is matched by namespace, owner or generated name, first node and GPUs; not by CPU and memory, because a later webhook
-may add a sidecar. A pod that is seen takes the oldest matching reservation, and from then on its own requests are held. A pod that
-another replica of this webhook admitted is recognised by its decision annotation.
+a reservation is matched by namespace, owner or generated name, first node and GPUs; not by CPU and memory, because a later
+webhook may add a sidecar. A pod that is seen takes the oldest matching reservation, and from then on its own requests are held.
+A pod that another replica of this webhook admitted is recognised by its decision annotation.
 
 A stored pod is in the watch within moments. A pod that is not seen soon was refused by our own validating webhook, by a quota or
 by another webhook, and its controller tries again. So a reservation expires earlier while its pod is not seen. No review ends a
@@ -24,10 +24,10 @@ If another webhook changes a pod, our webhook is called a second time. If the po
 the rest, it keeps its node and its reservation. If it gets another node, it gets a second reservation, and its record says which
 node it left: the first reservation ends once the pod is seen.
 
-`Parts` caps how many nodes a namespace can hold by reservations whose pods are not in the watch yet: a quota may refuse the pod,
-and anybody who reaches the port can send a review of a pod that does not exist. Until the pod is seen, such a reservation takes
-room from other namespaces on a few nodes only, the part of its namespace. Beyond these it is private: it counts for pods of its own
-namespace alone. A burst thus sees all of its own reservations, however late the watch is.
+`Parts` caps how many nodes a namespace can hold by reservations whose pods are not in the watch yet: a quota may refuse the
+pod, and anybody who reaches the port can send a review of a pod that does not exist. Until the pod is seen, such a reservation
+takes room from other namespaces on a few nodes only, the part of its namespace. Beyond these it is private: it counts for pods
+of its own namespace alone. A burst thus sees all of its own reservations, however late the watch is.
 """
 
 from collections import deque

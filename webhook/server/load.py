@@ -27,9 +27,8 @@ class Held:
 
 
 class Bounded:
-    """What peers hold together, up to a limit. When full, it cuts what has the largest idle time × all that its peer holds. So a peer
-    that takes more and more takes it from itself.
-    """
+    """What peers hold together, up to a limit. When full, it cuts what has the largest idle time × all that its peer holds. So
+    a peer that takes more and more takes it from itself."""
 
     def __init__(self, limit: int) -> None:
         self.total, self._limit = 0, limit
