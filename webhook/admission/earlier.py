@@ -14,7 +14,7 @@ from collections.abc import Mapping
 from typing import Any, NamedTuple
 
 from webhook.errors import QuantityError
-from webhook.framework.cluster_view import Cluster, Obstacle, Placement, Ranked
+from webhook.framework.cluster_view import Cluster, Placement, Ranked, Unschedulable
 from webhook.framework.interface import Injector, Outcome
 from webhook.framework.node_terms import PREFERRED_TERMS, REQUIRED_TERMS, named_node, preferred_terms, remove_terms
 from webhook.kube.asked import AskedPod
@@ -45,8 +45,8 @@ class Choice(NamedTuple):
         request = placement_request(pod, self.settings, self.strategy, self.workload)
         return "" if isinstance(request, Placement) else request.read
 
-    def obstacles(self, pod: AskedPod) -> tuple[Obstacle, ...]:
-        return self.placer.obstacles(pod, self.cluster, self.settings)
+    def unschedulable(self, pod: AskedPod) -> tuple[Unschedulable, ...]:
+        return self.placer.unschedulable(pod, self.cluster, self.settings)
 
     def labels(self, pod: AskedPod, keys: tuple[str, ...]) -> frozenset[tuple[str, ...]]:
         return self.placer.labels(pod, self.cluster, self.settings, keys)

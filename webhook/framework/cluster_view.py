@@ -194,7 +194,7 @@ Rejected = tuple[tuple[str, int], ...]
 """Why nodes do not fit: constant reasons, each with its number of nodes, in falling order of that number."""
 
 
-class Obstacle(NamedTuple):
+class Unschedulable(NamedTuple):
     """One cause why no node could take a pod even if all nodes were up and empty."""
 
     cause: str
