@@ -1,6 +1,6 @@
 """The values that units read: the class of the pod, the state of the cluster, and the nodes ranked for the pod.
 
-The packages `cluster` and `placement` fill these values; `interface.Context` carries them to the units.
+The packages `state` and `placement` fill these values; `interface.Context` carries them to the units.
 """
 
 from collections.abc import Mapping, Sequence
