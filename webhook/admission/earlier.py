@@ -1,9 +1,10 @@
 """Chooses nodes for a pod, unless an earlier call of the mutating webhook did so for the same pod and its choice still holds.
 
-The API server calls a second time if another webhook changed the pod after us. The choice holds if the fields that it was made by
-have not changed (`read` in the record), and the first node exists and has room for the pod. The reservation of the first call is
-the pod's own, so room is needed only for what the pod asks for beyond it, for example if another webhook added a sidecar. A pod that
-was copied or restored from a backup has the record of another pod and no reservation: then the node needs room for the whole pod.
+The API server calls a second time if another webhook changed the pod after us. The choice holds if the fields that it was made
+by have not changed (`read` in the record), and the first node exists and has room for the pod. The reservation of the first
+call is the pod's own, so room is needed only for what the pod asks for beyond it, for example if another webhook added a
+sidecar. A pod that was copied or restored from a backup has the record of another pod and no reservation: then the node needs
+room for the whole pod.
 
 If the choice does not hold, nodes are ranked again: for the pod without what the first call wrote, and without its reservation.
 Anybody can write an annotation, so a choice counts only if the pod's own affinity names its first node.

@@ -1,8 +1,8 @@
 """What the API server does to a new pod before it calls webhooks, and what it refuses.
 
-The pod in a review has been through this. A pod from a template or a file has not: the node selector, tolerations and overhead of
-its RuntimeClass, the defaults of LimitRanges and its priority are missing. They are added here, so that it is checked as it would be
-stored.
+The pod in a review has been through this. A pod from a template or a file has not: the node selector, tolerations and overhead
+of its RuntimeClass, the defaults of LimitRanges and its priority are missing. They are added here, so that it is checked as it
+would be stored.
 
 In the order of the API server: SetDefaults_Pod (pkg/apis/core/v1/defaults.go), then in plugin/pkg/admission limitranger,
 priority, runtimeclass; after the webhooks have changed the pod, limitranger again, which refuses (`limit_ranges`). A second
