@@ -7,10 +7,9 @@ from typing import Any
 
 import pytest
 import yaml
-from typer.main import get_command
 from typer.testing import CliRunner
 
-from tests import deciding
+from tests import deciding, reference
 from webhook.cli.main import app
 from webhook.feeds.file import fill
 from webhook.whatif import offline
@@ -91,12 +90,7 @@ def test_every_make_target_that_a_page_names_exists(target: str) -> None:
     assert re.search(rf"^{target}:.*## ", (ROOT / "Makefile").read_text(), re.MULTILINE)
 
 
-GROUP = get_command(app).commands  # type: ignore[attr-defined]
-COMMANDS = {
-    " ".join([name, *under]): command
-    for name, found in GROUP.items()
-    for under, command in ([([each], c) for each, c in found.commands.items()] if name == "policy" else [([], found)])
-}
+COMMANDS = reference.commands()
 CLI = (ROOT / "docs" / "cli.md").read_text()
 NAMED = re.compile(
     r"(?<!-n )(?<!deployment/)\b(?:gpu-admission|kubectl gpu) ((?:policy )?[a-z]+\b(?!/|:|-|\.[a-z])[^#|`\n]*)"

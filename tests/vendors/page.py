@@ -75,18 +75,36 @@ _OF_MAKERS: Final = (
 
 
 def lines() -> Iterator[str]:
-    """The generated part of docs/vendors.md."""
+    """The generated part of docs/vendors.md. Each source stands once, below the table of its vendor."""
     for vendor in VENDORS:
-        yield from (f"## {vendor.name}", "", "| | known | sources |", "|---|---|---|")
+        yield from (f"## {vendor.name}", "", "| | known | from |", "|---|---|---|")
+        numbers = {source: number for number, source in enumerate(vendor.facts, 1)}
         for kind, (noun, says) in KINDS.items():
             facts = [(source, fact) for source, of in vendor.facts.items() for fact in of if type(fact) is kind]
             if facts:
-                known = "; ".join([says(fact) for _, fact in facts]).replace("|", "\\|")
-                sources = ", ".join(f"[{source.partition('://')[2].split('/')[0]}]({source})" for source in dict(facts))
-                yield f"| {noun} | {known} | {sources} |"
+                known = _grouped([says(fact) for _, fact in facts]).replace("|", "\\|")
+                yield f"| {noun} | {known} | {', '.join(f'{numbers[source]}' for source in dict(facts))} |"
+        sources = " · ".join(f"{number} [{_short(source)}]({source})" for source, number in numbers.items())
+        yield from ("", f"From: {sources}")
         if missing := [*vendor.unknown, *_missing(vendor)]:
             yield from ("", f"Not known: {'; '.join(missing)}.")
         yield ""
+
+
+def _grouped(known: list[str]) -> str:
+    """Names of which the same is said stand together: `` `a`, `b`: a GPU; `c`: a slice ``."""
+    groups: dict[str, list[str]] = {}
+    for one in known:
+        name, _, said = one.partition("`: ")
+        groups.setdefault(said, []).append(f"{name}`" if said else one)
+    return "; ".join([f"{', '.join(names)}{f': {said}' if said else ''}" for said, names in groups.items()])
+
+
+def _short(source: str) -> str:
+    """The owner or host, and the page."""
+    host, _, path = source.partition("://")[2].partition("/")
+    parts = [part for part in path.split("/") if part]
+    return "/".join(parts[:2]) if host in ("github.com", "gitlab.com") else host
 
 
 def _missing(vendor: Vendor) -> Iterator[str]:

@@ -85,7 +85,7 @@ class Result(NamedTuple):
         return "error" if self.error else "failed" if self.problems else "passed"
 
     def document(self) -> dict[str, Any]:
-        """The entry that `-o json` prints."""
+        """The entry that `-o json` prints, described in docs/documents.md."""
         return {**self._asdict(), "state": self.state}
 
 
