@@ -19,7 +19,6 @@ from webhook.whatif.cluster.snapshot import Snapshot
 
 CHECKS: Final = (
     Check("webhooks", configurations.KINDS, configurations.webhooks),
-    Check("failurePolicies", configurations.KINDS, configurations.failure_policies),
     Check("matchConditions", configurations.KINDS, configurations.match_conditions),
     Check("templates", configurations.KINDS, configurations.templates),
     Check("caBundle", configurations.KINDS, certificate.ca_bundles),
