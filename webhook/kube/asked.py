@@ -166,7 +166,7 @@ def identity_of(pod: Pod) -> Identity:
     controller = str((controller_reference(pod) or {}).get("uid") or "")[:MAX_NAME]
     name: str = metadata.get("generateName") or metadata.get("name") or ""
     if SET in labels:
-        labels = labels | group_labels(namespace, metadata.get("name") or "", labels, annotations_of(pod))
+        labels = {**labels, **group_labels(namespace, metadata.get("name") or "", labels, annotations_of(pod))}
     workload = f"{namespace}/{controller}" if controller else ""  # a tenant may name another's controller
     return Identity(
         PodKey(namespace, controller or name[:MAX_NAME]),
