@@ -11,6 +11,7 @@ from typer.testing import CliRunner
 
 from tests import deciding, reference
 from webhook.cli.main import app
+from webhook.feeds.file import fill
 from webhook.whatif import offline
 
 ROOT = Path(__file__).resolve().parent.parent
@@ -41,7 +42,7 @@ def missing(wanted: Any, seen: Any, path: str = "") -> list[str]:
 
 @pytest.mark.parametrize(("title", "block"), BLOCKS, ids=[title for title, _ in BLOCKS])
 def test_a_pod_becomes_what_is_shown(title: str, block: str) -> None:
-    state = offline.load_state(CLUSTER)
+    fill(state := offline.new_state(), CLUSTER, 0.0)
     (document,) = offline.documents(yaml.safe_dump(side(block, "-")), "README.md")
     assert isinstance(document, offline.Document)
     result = deciding.run(document, deciding.decide_mutate, offline.load_policy(), state)
@@ -71,7 +72,7 @@ def test_what_is_shown_is_all_that_happens(title: str, block: str) -> None:
     before = side(block, "-")
     (document,) = offline.documents(yaml.safe_dump(before), "README.md")
     assert isinstance(document, offline.Document)
-    state = offline.load_state(CLUSTER)
+    fill(state := offline.new_state(), CLUSTER, 0.0)
     after = deciding.run(document, deciding.decide_mutate, offline.load_policy(), state).pod
     assert {change for change in changes(before, after) if ".annotations." not in change} <= SHOWN
 

@@ -36,7 +36,7 @@ def ours(review: Json) -> Verdict:
     """The rules that refuse, and those that warn."""
     (document,) = offline.documents(orjson.dumps(review), "review")
     assert isinstance(document, offline.Document)
-    decision = deciding.run(document, deciding.decide_validate, LOADED, offline.load_state(None)).decision
+    decision = deciding.run(document, deciding.decide_validate, LOADED, offline.new_state()).decision
     found: dict[str, set[str]] = {"deny": set(), "warn": set()}
     for unit, action, _ in decision.findings:
         found[action].add(unit)

@@ -17,7 +17,7 @@ from webhook.text import listed, no_such, plural
 from webhook.whatif.answers import KINDS
 from webhook.whatif.cluster.devices import PodGpus
 from webhook.whatif.cluster.snapshot import Snapshot
-from webhook.whatif.moves import Moving, Suggestion, suggestions
+from webhook.whatif.moves import Moving, suggestions
 from webhook.whatif.tried import free_gpus, whole_nodes
 from webhook.whatif.waiting.situation import Situation
 
@@ -81,7 +81,7 @@ def drainable(snapshot: Snapshot, policy: Policy) -> dict[str, Any]:
         "free": {name: free for name in situation.gpus.of if (free := free_gpus(situation, name))},
         "strandedGpus": _stranded(situation, policy),
         "drainable": [{"node": name, "gpus": _gpus_of(situation, name)} for name in unused],
-        "suggestions": [_suggested(situation, each) for each in suggestions(situation)],
+        "suggestions": [each.document() | {"gpus": _gpus_of(situation, each.node)} for each in suggestions(situation)],
     }
 
 
@@ -112,10 +112,6 @@ def _gpus_of(s: Situation, name: str) -> str:
     mask[row] = True
     counts = [f"{gpu_number(each.offered[row])} {of}" for of, each in s.gpus.of.items() if each.offered[row]]
     return ", ".join(filter(None, [*counts, s.models(mask)]))
-
-
-def _suggested(s: Situation, found: Suggestion) -> dict[str, Any]:
-    return {"node": found.node, "gpus": _gpus_of(s, found.node), **found.document()}
 
 
 def _stranded(s: Situation, policy: Policy) -> dict[str, int]:

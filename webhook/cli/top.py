@@ -82,7 +82,7 @@ def top(
     def refresh() -> None:
         running = ["ReplicaMetrics"] if by == "namespace" else []
         kinds = (*ENGINE, *CLAIMS, *running)
-        snapshot = snapshot_of(file, kubeconfig, context, kinds, needed=("Node",))
+        snapshot = snapshot_of(file, kubeconfig, context, kinds, None, needed=("Node",))
         if snapshot.state.nodes.dra and (why := snapshot.missing.get("ResourceClaim")) and file is not None:
             say(f"warning: {why}: GPUs that come by DRA are not counted", "yellow")
         if unknown := [each for each in names or () if each not in snapshot.nodes]:
@@ -223,7 +223,8 @@ def _print(
     parts = [part for part in AMOUNTS if part != "unusable" or _has(reports, part)]
     if _has(reports, UNKNOWN):
         parts = ["total", "allocated", UNKNOWN]
-    titles = ["RESOURCE", *map(str.upper, parts), "USED", *[_MEASURED[key] for key in known]]
+    names = ["YOURS" if UNKNOWN in parts and part == "allocated" else part.upper() for part in parts]
+    titles = ["RESOURCE", *names, "USED", *[_MEASURED[key] for key in known]]
     rows = [
         [node["name"], node["pool"], node["model"], _health(node), *line]
         + ([*_host(node), listed(node["taints"]), _pods(node)] if wide else [])

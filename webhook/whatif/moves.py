@@ -78,7 +78,7 @@ class Moving:
     def emptied(self, row: int, *, most: int) -> list[Move]:
         """The moves after which no GPU of the node is allocated; [], and nothing is moved, if some pod has no other place."""
         pods = self.pods(row)
-        if not pods or len(pods) > most or any(self._why_not(pod) or self._trains(pod) for pod in pods):
+        if not pods or len(pods) > most or any(self._why_not(pod) or _trains(pod) for pod in pods):
             return []
         after, moves = self._moved(row, pods, self._s.healthy & ~self._s.gpus.whole())
         if any(not move.to for move in moves):
@@ -111,8 +111,9 @@ class Moving:
             return "KAI says where its part of a GPU goes"
         return "; ".join(forbidden(pod, self._budgets))
 
-    def _trains(self, pod: Pod) -> bool:
-        return str(record_of(pod).get("class") or "") == "training"
+
+def _trains(pod: Pod) -> bool:
+    return record_of(pod).get("class") == "training"
 
 
 def _target(s: Situation, case: Case, away_from: int, gpus: list[str], allowed: Mask) -> int | None:
