@@ -66,4 +66,4 @@ def run_checks(snapshot: Snapshot, policy: Policy) -> Iterator[Result]:
         elif isinstance(found := check.find(snapshot, policy), str):
             yield Result(check.name, "ok", found)
         else:
-            yield from [Result(check.name, *each) for each in found]
+            yield from [each._replace(check=check.name) for each in found]

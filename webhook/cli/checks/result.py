@@ -18,16 +18,9 @@ class Result(NamedTuple):
     next: str = ""
 
 
-class Found(NamedTuple):
-    """One result of a check, which does not repeat its name."""
-
-    state: str
-    text: str
-    next: str = ""
-
-
-warn, broken, unknown = (partial(Found, state) for state in ("warn", "broken", "unknown"))
-All = list[Found] | str
+ok, warn, broken, unknown = (partial(Result, "", state) for state in ("ok", "warn", "broken", "unknown"))
+"""A result of a check, without its name: `run_checks` knows it."""
+All = list[Result] | str
 """What a check finds; or a text, if all is good."""
 
 
