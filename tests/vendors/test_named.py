@@ -12,18 +12,12 @@ ROOT = Path(__file__).resolve().parents[2] / "webhook"
 SPEAK = {
     "cli/checks/replicas.py": "of the settings of DCGM exporters",
     "cli/cluster/metrics.py": "of the sources of GPU metrics",
-    "devices/source_aliyun.py": "what its scheduler writes at nodes and pods",
-    "devices/source_kai.py": "what its scheduler writes at pods",
-    "devices/source_vgpu.py": "what their schedulers write at nodes and pods",
     "feeds/dcgm.py": "a source of GPU metrics",
     "feeds/nvidia_smi.py": "a source of GPU metrics",
     "injectors/priority_class.py": "schedulers that order pods themselves, with GPUs or without",
     "nodes/gpu_metrics.py": "the settings of the sources of GPU metrics",
-    "rules/cuda_driver.py": "what images with CUDA say of the driver that they need",
-    "rules/gpu_fraction.py": "how parts of GPUs are asked for",
     "whatif/moves.py": "who places parts of GPUs",
     "whatif/waiting/claims.py": "why KAI gives no part of a GPU",
-    "whatif/waiting/unoffered.py": "who serves a resource that nodes do not offer",
 }
 """The files that may name some, and why. A new one is better off with a fact in the catalogue."""
 COMMON = {"agentpool", "karpenter.sh/", "gpu-fraction", "gpu-memory", "gpu-operator", "sku"}
