@@ -6,7 +6,20 @@ from collections.abc import Iterator
 from pathlib import Path
 
 from webhook.vendors import VENDORS
-from webhook.vendors.model import Annotation, DeviceClass, Label, Part, Resource, RuntimeClass, Taint, Variable
+from webhook.vendors.model import (
+    Annotation,
+    DeviceClass,
+    Fact,
+    Label,
+    Part,
+    Resource,
+    RuntimeClass,
+    SharedCards,
+    SharedGroups,
+    SharedMemory,
+    Taint,
+    Variable,
+)
 
 ROOT = Path(__file__).resolve().parents[2] / "webhook"
 SPEAK = {
@@ -35,6 +48,21 @@ def own_words() -> Iterator[str]:
                     name = getattr(fact, "name", "") or getattr(fact, "key", "")
                     domain, slash, _ = name.partition("/")
                     yield f"{domain}/" if slash and "kubernetes.io" not in domain else name.removesuffix("*")
+                for name in told(fact):
+                    domain, slash, _ = name.partition("/")
+                    yield f"{domain}/" if slash else name
+
+
+def told(fact: Fact) -> tuple[str, ...]:
+    """The annotations and labels by which a scheduler of parts writes what nodes and pods have."""
+    match fact:
+        case SharedCards():
+            return (fact.registered, *fact.assigned, *fact.choosing)
+        case SharedMemory():
+            return (fact.index,)
+        case SharedGroups():
+            return (fact.namespace, fact.group, fact.received)
+    return ()
 
 
 WORDS = sorted({word for word in own_words() if len(word) > 3} - COMMON)
