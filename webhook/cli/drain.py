@@ -1,4 +1,4 @@
-"""`gpu-admission drain`: which nodes can be emptied, where their GPU pods would go, and who forbids it."""
+"""`gpu-admission drain`: which nodes can be emptied, where their GPU pods would go, and what forbids it."""
 
 from collections.abc import Mapping
 from typing import Annotated, Any, Final
@@ -34,14 +34,14 @@ def drain(
     kubeconfig: options.Kubeconfig = None,
     context: options.Context = None,
 ) -> None:
-    """Say which nodes can be emptied of GPU pods, where these would go, and who forbids it. Nothing is moved.
+    """Say which nodes can be emptied of GPU pods, where these would go, and what forbids it. Nothing is moved.
 
     Examples: `gpu-admission drain`: the nodes that are free, and those that a few moves would free; `gpu-admission drain gpu-a1`:
     of each pod there with a GPU where it could go, or why not. Exit status 1 if one cannot.
 
-    A pod is moved by deleting it: its controller makes another, and the webhook chooses its node. Who forbids it: nobody would
-    make it again; a PodDisruptionBudget that allows no disruption now; an annotation that says so (karpenter.sh/do-not-disrupt,
-    cluster-autoscaler.kubernetes.io/safe-to-evict). Without a NODE pods that train are left where they are too.
+    A pod is moved by deleting it: its controller makes another, and the webhook chooses its node. What forbids it: the pod has no
+    controller; a PodDisruptionBudget allows no disruption now; an annotation says so (karpenter.sh/do-not-disrupt,
+    cluster-autoscaler.kubernetes.io/safe-to-evict). Without a NODE, pods that train are not moved either.
     Stranded: free GPUs on a node without the free CPU or memory that the rule cpuPerGpu requires for them.
     """
     snapshot = snapshot_of(file, kubeconfig, context, KINDS)

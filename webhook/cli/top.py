@@ -68,9 +68,9 @@ def top(
     `allocated`: to bound pods. `promised`: the webhook chose the node for a pod that is not yet bound. `unusable`: free, on a
     node that takes no pods, or sick. Health: `healthy`, `cordoned`, `notReady`, `unhealthy` (by the labels and conditions that
     the policy names), and `offersNoGpus`: it has GPUs by its labels, but its device plugin offers none. `3 rejected`: it
-    rejected so many pods that were bound to it. `1 withdrawn`: it has so many GPUs more than are allocatable, as when the
-    device plugin found one unhealthy. The largest job that could start now: GPUs of one model, on healthy nodes with a free
-    CPU for each, for pods with the tolerations that the webhook adds; and a larger one for pods that tolerate more.
+    rejected so many pods that were bound to it. `1 withdrawn`: it has so many GPUs more than are allocatable, for example
+    because the device plugin found one unhealthy. The largest job that could start now: GPUs of one model, on healthy nodes
+    with a free CPU for each, for pods with the tolerations that the webhook adds; and a larger one for pods that tolerate more.
 
     If the policy has a source of GPU metrics, the table also shows how many allocated GPUs are idle now, utilisation, memory,
     and the temperature of the hottest GPU; `top workloads` whose the idle ones are, and `top namespaces` also for how long, as
