@@ -12,7 +12,7 @@ from webhook.placement.constraints import Mask
 from webhook.whatif.cluster.devices import PodGpus
 from webhook.whatif.cluster.snapshot import full_name
 from webhook.whatif.disruption import Budgets, forbidden
-from webhook.whatif.waiting.diagnosis import fits
+from webhook.whatif.waiting.diagnosis import Filtered
 from webhook.whatif.waiting.free_devices import again
 from webhook.whatif.waiting.situation import Case, Situation
 
@@ -118,7 +118,7 @@ def _trains(pod: Pod) -> bool:
 
 def _target(s: Situation, case: Case, away_from: int, gpus: list[str], allowed: Mask) -> int | None:
     """The node with the fewest free GPUs that could take the pod and is allowed; None if there is none."""
-    able = fits(case) & allowed
+    able = Filtered(case).able & allowed
     able[away_from] = False
     free = sum([s.gpus.of[name].free for name in gpus if name in s.gpus.of], np.zeros(len(s.alive)))
     rows = np.flatnonzero(able).tolist()
