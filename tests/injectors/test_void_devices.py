@@ -32,7 +32,11 @@ def test_left_alone(before: Pod) -> None:
 
 @pytest.mark.parametrize(
     ("scheduler", "outcome"),
-    [("kai-scheduler", Outcome("none")), ("default-scheduler", Outcome("added", 1)), (None, Outcome("added", 1))],
+    [
+        ("kai-scheduler", Outcome("none")),
+        ("default-scheduler", Outcome("added", ["main"])),
+        (None, Outcome("added", ["main"])),
+    ],
 )
 def test_nothing_is_set_only_for_a_scheduler_that_hands_out_parts_of_gpus(
     scheduler: str | None, outcome: Outcome
@@ -87,7 +91,7 @@ def test_all_but_the_container_that_gets_the_part_of_a_gpu_see_none(named: dict[
 def test_a_container_without_a_gpu_gets_void(fields: dict[str, Any], env: list[Any]) -> None:
     after, outcome = applied(VoidDevices(), case(pod(containers=[PLAIN | fields])), OWN)
     assert after["spec"]["containers"] == [PLAIN | fields | {"env": env}]
-    assert outcome == Outcome("added", 1)
+    assert outcome == Outcome("added", ["main"])
 
 
 def test_init_containers_and_sidecars_beside_a_gpu_container_get_void() -> None:
@@ -95,7 +99,7 @@ def test_init_containers_and_sidecars_beside_a_gpu_container_get_void() -> None:
     after, outcome = applied(VoidDevices(), case(before), OWN)
     assert [c["env"] for c in after["spec"]["initContainers"]] == [[VOID], [VOID]]
     assert "env" not in after["spec"]["containers"][0]
-    assert outcome == Outcome("added", 2)
+    assert outcome == Outcome("added", ["i", "s"])
 
 
 def test_variable_and_value_are_settings() -> None:

@@ -18,13 +18,14 @@ Fields: env of spec.containers and spec.initContainers without a GPU limit. Sour
 internal/config/image/cuda_image.go (VisibleDevices, IsLegacy).
 """
 
+from collections import Counter
 from collections.abc import Iterable, Mapping
 from typing import ClassVar, Self
 
 from pydantic import Field
 
 from webhook.framework.device_variables import NVIDIA, VOID
-from webhook.framework.interface import Context, Edit, Gpus, Injector, Outcome, ProfileView
+from webhook.framework.interface import Context, Edit, Gpus, Injector, Outcome, Pod, ProfileView
 from webhook.kube import cel
 from webhook.kube.other_gpus import asks_for_part, fraction_container, has_other_gpu
 from webhook.kube.record import outcome_of, record_of
@@ -34,7 +35,7 @@ class VoidDevices(Injector):
     handles_claims: ClassVar[bool] = True
     protects: ClassVar[bool] = True
     sentences: ClassVar[Mapping[str, str]] = {
-        "added": "the GPUs of the node are hidden from {container} without a GPU",
+        "added": "the GPUs of the node are hidden from containers without a GPU: {}",
         "none": "no container without a GPU had to be changed",
     }
 
@@ -57,24 +58,31 @@ class VoidDevices(Injector):
         return self.all_pods
 
     def inject(self, edit: Edit, context: Context) -> Outcome:
-        pod, part, count = context.pod, None, 0
+        pod, part = context.pod, None
         if pod.spec.get("schedulerName") in (self.schedulers or ()) and asks_for_part(pod.annotations):
             part = fraction_container(pod.json)
-        ours = outcome_of(record_of(pod.json), "voidDevices")[:1] == ["added"]
         entry = {"name": self.variable, "value": self.value}
+        ours, hidden = Counter(_earlier(pod.json)), Counter[str]()
+        added, given = [], []
         for container in pod.containers:
             if container.list_name == "ephemeralContainers":
                 continue
+            env = container.spec.get("env") or ()
             if container.has_gpu(context.gpus) or has_other_gpu(container.spec) or container.name == part:
-                if ours:  # it got the GPU from another webhook after an earlier call
-                    env = container.spec.get("env") or []
-                    edit.put((*container.path, "env"), [each for each in env if each != entry])
-                continue
-            if any([entry.get("name") == self.variable for entry in container.spec.get("env") or ()]):
-                continue
-            edit.extend((*container.path, "env"), [entry])
-            count += 1
-        return Outcome("added", count) if count else Outcome("none")
+                if ours and entry in env:
+                    given.append(container)
+            elif not any([each.get("name") == self.variable for each in env]):
+                edit.extend((*container.path, "env"), [entry])
+                added.append(container.name)
+            elif entry in env:
+                hidden[container.name] += 1
+        for container in given:
+            if (
+                ours[container.name] > hidden[container.name]
+            ):  # it got the GPU from another webhook after an earlier call
+                ours[container.name] -= 1
+                edit.put((*container.path, "env"), [each for each in container.spec["env"] if each != entry])
+        return Outcome("added", [*(ours & hidden).elements(), *added]) if added else Outcome("none")
 
     def exported(self, gpus: Gpus) -> Iterable[str]:
         scheduler = f'object.spec.?schedulerName.orValue("") in {cel.literal(self.schedulers or ())}'
@@ -88,3 +96,11 @@ class VoidDevices(Injector):
                 f'[JSONPatch{{op: "add", path: {path} + "/-", value: {entry}}}]'
             )
             yield cel.for_each(kind, f"!{cel.ASKS} && !{cel.has_other_gpu('c')} && !{exists} && !{part}", patch)
+
+
+def _earlier(pod: Pod) -> list[str]:
+    """The names of the containers in which an earlier call set the variable."""
+    match outcome_of(record_of(pod), "voidDevices"):
+        case ["added", list(names)]:
+            return [name for name in names if isinstance(name, str)]
+    return []
