@@ -18,7 +18,6 @@ Fields: env of spec.containers and spec.initContainers without a GPU limit. Sour
 internal/config/image/cuda_image.go (VisibleDevices, IsLegacy).
 """
 
-from collections import Counter
 from collections.abc import Iterable, Mapping
 from typing import ClassVar, Self
 
@@ -28,6 +27,7 @@ from webhook.framework.device_variables import NVIDIA, VOID
 from webhook.framework.interface import Context, Edit, Gpus, Injector, Outcome, Pod, ProfileView
 from webhook.kube import cel
 from webhook.kube.other_gpus import asks_for_part, fraction_container, has_other_gpu
+from webhook.kube.pod import Container
 from webhook.kube.record import outcome_of, record_of
 
 
@@ -62,27 +62,25 @@ class VoidDevices(Injector):
         if pod.spec.get("schedulerName") in (self.schedulers or ()) and asks_for_part(pod.annotations):
             part = fraction_container(pod.json)
         entry = {"name": self.variable, "value": self.value}
-        ours, hidden = Counter(_earlier(pod.json)), Counter[str]()
-        added, given = [], []
+        earlier, kept, added, given = _earlier(pod.json), list[str](), list[str](), list[Container]()
         for container in pod.containers:
             if container.list_name == "ephemeralContainers":
                 continue
             env = container.spec.get("env") or ()
             if container.has_gpu(context.gpus) or has_other_gpu(container.spec) or container.name == part:
-                if ours and entry in env:
-                    given.append(container)
+                given.append(container)
             elif not any([each.get("name") == self.variable for each in env]):
                 edit.extend((*container.path, "env"), [entry])
                 added.append(container.name)
-            elif entry in env:
-                hidden[container.name] += 1
-        for container in given:
-            if (
-                ours[container.name] > hidden[container.name]
-            ):  # it got the GPU from another webhook after an earlier call
-                ours[container.name] -= 1
-                edit.put((*container.path, "env"), [each for each in container.spec["env"] if each != entry])
-        return Outcome("added", [*(ours & hidden).elements(), *added]) if added else Outcome("none")
+            elif container.name in earlier and entry in env:
+                earlier.remove(container.name)
+                kept.append(container.name)
+        for container in given if earlier else ():
+            env = container.spec.get("env") or ()
+            if container.name in earlier and entry in env:  # it got the GPU from another webhook after an earlier call
+                earlier.remove(container.name)
+                edit.put((*container.path, "env"), [each for each in env if each != entry])
+        return Outcome("added", [*kept, *added]) if added else Outcome("none")
 
     def exported(self, gpus: Gpus) -> Iterable[str]:
         scheduler = f'object.spec.?schedulerName.orValue("") in {cel.literal(self.schedulers or ())}'

@@ -102,10 +102,11 @@ class AskedPod:
         """The `gpu_names`, and whether a container names a GPU resource with a quantity of zero."""
         kind, names, zero = self.gpus.kind, set[str](), False
         for container in self.containers:
+            names.update(container.gpu_counts(self.gpus))
             resources = container.spec.get("resources") or {}
             for part in ("limits", "requests"):
                 for name, quantity in (resources.get(part) or {}).items():
-                    if kind(name) is not None and name not in names:
+                    if kind(name) is not None and name not in names:  # zero, or malformed
                         if is_zero(quantity):
                             zero = True
                         else:

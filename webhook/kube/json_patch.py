@@ -14,6 +14,9 @@ Operation = dict[str, Any]
 
 def pointer(path: Path) -> str:
     """The JSON Pointer (RFC 6901) of a path: ("metadata", "annotations", "a/b") gives "/metadata/annotations/a~1b"."""
+    joined = "/".join([str(part) for part in path])
+    if joined.count("/") < len(path) and "~" not in joined:  # most often nothing is to be escaped
+        return f"/{joined}" if path else ""
     return "".join([f"/{str(part).replace('~', '~0').replace('/', '~1')}" for part in path])
 
 

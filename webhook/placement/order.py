@@ -266,6 +266,7 @@ class Ranker:
             numbers=numbers,
             decided=decided,
             asked=asked.requests,
+            read=request.read,
             devices=asked.devices,
         )
 
