@@ -62,7 +62,10 @@ class VoidDevices(Injector):
         if pod.spec.get("schedulerName") in (self.schedulers or ()) and asks_for_part(pod.annotations):
             part = fraction_container(pod.json)
         entry = {"name": self.variable, "value": self.value}
-        earlier, kept, added, given = _earlier(pod.json), list[str](), list[str](), list[Container]()
+        kept: list[str] = []
+        added: list[str] = []
+        given: list[Container] = []
+        earlier = _earlier(pod.json)
         for container in pod.containers:
             if container.list_name == "ephemeralContainers":
                 continue

@@ -109,7 +109,7 @@ def _whole_gpus(of: Candidates) -> Iterable[Tier]:
 
 def _peer_rules(of: Candidates) -> Iterable[Tier]:
     rules = of.request.peer_rules.apart
-    return peer_rule_tiers(rules, of.nodes, of.scores.rows, of.peers) if rules else ()
+    return peer_rule_tiers(rules, of.nodes, of.scores.rows, of.scores.index, of.peers) if rules else ()
 
 
 def _gang(of: Candidates) -> Iterable[Tier]:
@@ -139,7 +139,7 @@ def _last_whole_nodes(of: Candidates) -> Iterable[Tier]:
 
 def _peers(of: Candidates) -> Iterable[Tier]:
     rules = of.request.apart
-    return peer_rule_tiers(rules, of.nodes, of.scores.rows, of.peers) if rules and of.peers else ()
+    return peer_rule_tiers(rules, of.nodes, of.scores.rows, of.scores.index, of.peers) if rules and of.peers else ()
 
 
 def _score(of: Candidates) -> Iterable[Tier]:
