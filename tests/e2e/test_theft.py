@@ -1,6 +1,7 @@
 """Every way to a GPU that was not asked for: vector × kind of container × verb × namespace, on a real API server.
 
-Each cell is refused, or out of reach of admission. SECURITY.md has both lists; the last tests compare them with this table.
+Each cell is refused, or out of reach of admission. docs/ways.md has both lists: the first is written from
+this table, the second is compared with it.
 """
 
 import re
@@ -119,7 +120,7 @@ async def attempt(cell: Cell, api: Api, namespace: str) -> tuple[str, list[str]]
 async def test_cell(cell: Cell, api: Api, victims: Sides) -> None:
     refusal, warnings = await attempt(cell, api, victims.ours if cell.opted_in else victims.plain)
     if cell.out:
-        assert refusal == "", "out of reach says SECURITY.md: then it is admitted"
+        assert refusal == "", "out of reach says docs/ways.md: then it is admitted"
     elif cell.verb == APPLY:  # the pods are refused when the controller asks for them; whoever applies it is told now
         assert refusal == ""
         assert any(text.startswith(f"{cell.vector.rule}: its pods will be refused: ") for text in warnings), warnings
@@ -140,20 +141,6 @@ async def test_containers_without_a_gpu_beside_one_with_are_given_none_by_their_
     assert stored == {"main": None, "beside": void, "before": void, "along": void}
 
 
-# --- SECURITY.md ------------------------------------------------------------------------------------------------------
-
-
-def table(title: str) -> dict[str, str]:
-    """First column to second of the table under a heading."""
-    text = (ROOT / "SECURITY.md").read_text()
-    section = re.split(r"^#+ ", text.partition(f"# {title}\n")[2], maxsplit=1, flags=re.MULTILINE)[0]
-    rows = [line.strip("| ").split(" | ") for line in section.splitlines() if line.startswith("|")]
-    return {first.strip("` "): second.strip("` ") for first, second, *_ in rows[2:]}
-
-
-def test_security_md_lists_what_is_refused_and_by_which_rule() -> None:
-    assert table("What is refused") == {v.group or v.what: v.rule for v in VECTORS if v.rule}
-
-
-def test_security_md_lists_the_limits_of_the_protection() -> None:
-    assert set(table("What is out of reach")) == {cell.values[0].out for cell in CELLS} - {""}
+def test_the_page_of_ways_says_of_each_that_is_out_of_reach_what_prevents_it() -> None:
+    listed = (ROOT / "docs" / "ways.md").read_text().partition("## What is out of reach\n")[2]
+    assert set(re.findall(r"^\| `(.+?)` \|", listed, re.MULTILINE)) == {cell.values[0].out for cell in CELLS} - {""}

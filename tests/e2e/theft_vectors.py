@@ -1,5 +1,6 @@
-"""The ways to a GPU that nobody asked for: each with the rule that refuses it."""
+"""The ways to a GPU that nobody asked for: each with the rule that refuses it. `make manifests` writes them into docs/ways.md."""
 
+from collections.abc import Iterator
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -11,7 +12,7 @@ CREATE, DEBUG, APPLY, ANNOTATE = "create pod", "debug pod", "apply template", "a
 
 @dataclass(frozen=True)
 class Vector:
-    """One way to a GPU. `rule` refuses it (a key of the policy), or `out` says why admission cannot (a key of SECURITY.md)."""
+    """One way to a GPU. `rule` refuses it (a key of the policy), or `out` says why admission cannot (a key of docs/ways.md)."""
 
     what: str
     rule: str = ""
@@ -26,7 +27,7 @@ class Vector:
     """Whether the pod claims a device by DRA, of whatever kind."""
     verbs: tuple[str, ...] = (CREATE, DEBUG, APPLY, ANNOTATE)
     group: str = ""
-    """What SECURITY.md calls it, with others of its like; `what` if empty."""
+    """What docs/ways.md calls it, with others of its like; `what` if empty."""
     guarded: bool = False
     """Whether the API server refuses it by itself where nobody opted in (manifests/70-guards.yaml)."""
 
@@ -286,3 +287,15 @@ VECTORS = [
         pod={"priorityClassName": "urgent"},
     ),
 ]
+
+
+def lines() -> Iterator[str]:
+    """The generated part of docs/ways.md: what is refused, by which rule, and which of its kind are tried."""
+    yield from ("", "| Way to a GPU | Rule | Tried |", "|---|---|---|")
+    refused: dict[tuple[str, str], list[str]] = {}
+    for vector in VECTORS:
+        if vector.rule:
+            tried = refused.setdefault((vector.group or vector.what, vector.rule), [])
+            tried += [vector.what] if vector.group else []
+    yield from (f"| {way} | `{rule}` | {'; '.join(tried)} |" for (way, rule), tried in refused.items())
+    yield ""
