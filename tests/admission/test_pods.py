@@ -140,8 +140,7 @@ def patched(made: Pod, cluster: ClusterFacts) -> Pod:
 
 
 @pytest.mark.parametrize(
-    "units",
-    [{"tolerations": value} for value in (1, [], {}, [[1]], ["all of them, says its author"])],
+    "units", [{"tolerations": value} for value in (1, [], {}, [[1]], ["all of them, says its author"])]
 )
 def test_a_forged_record_is_no_error_and_adds_no_words_of_its_author(units: dict[str, Any]) -> None:
     forged = pod(
