@@ -142,7 +142,7 @@ def _domains(
 
     def rooms_in(names: Sequence[str], codes: NDArray[np.int32], among: NDArray[np.int32]) -> Floats:
         """The room in each domain. `among`: the codes of `rows`."""
-        rooms: Floats = np.bincount(among, weights=room, minlength=len(names))
+        rooms = np.bincount(among, weights=room, minlength=len(names)).astype(np.float64, copy=False)
         for at, number, still in others:
             rooms[_fullest(names, codes[at], number)] -= still
         return rooms
