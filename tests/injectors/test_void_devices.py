@@ -9,6 +9,7 @@ from tests.controlplane.objects import pod
 from tests.injectors.applied import applied, unchanged
 from webhook.framework.interface import Outcome
 from webhook.injectors.void_devices import VoidDevices
+from webhook.kube.asked import AskedPod
 from webhook.kube.pod import Pod
 from webhook.policy.model import Policy
 
@@ -92,6 +93,34 @@ def test_a_container_without_a_gpu_gets_void(fields: dict[str, Any], env: list[A
     after, outcome = applied(VoidDevices(), case(pod(containers=[PLAIN | fields])), OWN)
     assert after["spec"]["containers"] == [PLAIN | fields | {"env": env}]
     assert outcome == Outcome("added", ["main"])
+
+
+@pytest.mark.parametrize(
+    ("resource", "hidden"),
+    [
+        ("amd.com/gpu", [{"name": "AMD_VISIBLE_DEVICES", "value": "void"}]),
+        ("habana.ai/gaudi", [{"name": "HABANA_VISIBLE_DEVICES", "value": "none"}]),
+        ("huawei.com/Ascend910", [{"name": "ASCEND_VISIBLE_DEVICES", "value": ""}]),
+        ("iluvatar.com/gpu", [{"name": "IX_VISIBLE_DEVICES", "value": "void"}]),
+        ("kunlunxin.com/xpu", [{"name": "CXPU_VISIBLE_DEVICES", "value": "void"}]),
+        ("hygon.com/hcu", [{"name": "HCU_VISIBLE_DEVICES", "value": "void"}]),
+        ("mthreads.com/gpu", []),
+        ("nvidia.com/gpu", []),
+    ],
+)
+def test_the_variable_of_the_vendor_whose_gpus_the_pod_asks_for_is_set_too(resource: str, hidden: list[Any]) -> None:
+    before = pod(containers=[container("main", gpu=None, limits={resource: "1"}), PLAIN | {"name": "beside"}])
+    claiming = PLAIN | {"name": "claiming", "resources": {"claims": [{"name": "gpu"}]}}
+    before["spec"]["containers"].append(claiming)
+    gpus = Policy.load("{}").gpus
+    made = case(before)
+    made = made._replace(context=made.context._replace(gpus=gpus, pod=AskedPod(before, gpus)))
+    after, outcome = applied(VoidDevices(), made, OWN)
+    gpu, beside, claims = after["spec"]["containers"]
+    assert "env" not in gpu
+    assert beside["env"] == [VOID, *hidden]
+    assert claims["env"] == [VOID], "what a driver of DRA sets there is not known"
+    assert outcome == Outcome("added", ["beside", "claiming"])
 
 
 def test_init_containers_and_sidecars_beside_a_gpu_container_get_void() -> None:

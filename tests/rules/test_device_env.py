@@ -37,6 +37,7 @@ ALLOWED: dict[str, Case] = {
         f"{value or 'nothing'} in a container without a GPU": case(pod(gpus=0, env={VISIBLE: value}))
         for value in ("void", "none", "")
     },
+    "no Gaudi": case(pod(gpus=0, env={"HABANA_VISIBLE_DEVICES": "none"})),
     "another spelling, which no runtime reads": case(pod(env={VISIBLE.lower(): "all"})),
     "the check of the driver switched off": case(pod(env={"NVIDIA_DISABLE_REQUIRE": "1"})),
     "driver libraries, which are no devices": case(pod(env={"NVIDIA_DRIVER_CAPABILITIES": "all"})),
@@ -63,7 +64,8 @@ _ALONE = (
 )
 _VARIABLES = (
     *("NVIDIA_MIG_CONFIG_DEVICES", "NVIDIA_IMEX_CHANNELS", "NVIDIA_NVSWITCH"),
-    *("DOCKER_RESOURCE_GPU", "AMD_VISIBLE_DEVICES"),
+    *("DOCKER_RESOURCE_GPU", "AMD_VISIBLE_DEVICES", "HCU_VISIBLE_DEVICES", "IX_VISIBLE_DEVICES"),
+    *("RESOURCE_REGISTER_STRATEGY", "MOUNT_BY_RUNTIME_FOR_DP"),
     *("HABANA_VISIBLE_DEVICES", "ASCEND_VISIBLE_DEVICES", "ASCEND_RUNTIME_OPTIONS", "ASCEND_RUNTIME_MOUNTS"),
     *("ASCEND_VNPU_SPECS", "ASCEND_ALLOW_LINK", "MTHREADS_VISIBLE_DEVICES", "METHERDS_VISIBLE_DEVICES"),
     *("CAMBRICON_VISIBLE_DEVICES", "METAX_VISIBLE_DEVICES"),
@@ -71,7 +73,7 @@ _VARIABLES = (
     *("ENFLAME_VISIBLE_DEVICES", "TENCENT_VISIBLE_DEVICES", "HYGON_VISIBLE_DEVICES", "DCU_VISIBLE_DEVICES"),
     *("DTK_VISIBLE_DEVICES", "AWS_NEURON_VISIBLE_DEVICES", "CXPU_VISIBLE_DEVICES", "NOBODY_KNOWS_IT_VISIBLE_DEVICES"),
 )
-_BESIDE = ("NVIDIA_GDS", "NVIDIA_MOFED", "NVIDIA_GDRCOPY")
+_BESIDE = ("NVIDIA_GDS", "NVIDIA_MOFED", "NVIDIA_GDRCOPY", "HCU_MOFED")
 _REFERENCE = {"secretKeyRef": {"name": "s", "key": "k"}}
 
 
@@ -131,6 +133,25 @@ REFUSED: dict[str, tuple[Case, list[str]]] = {
     "a CUDA version beside a variable that takes a device": (
         case(pod(gpus=0, env={"CUDA_VERSION": "12.4", "NVIDIA_MIG_CONFIG_DEVICES": ""})),
         _OF_CUDA,
+    ),
+    "what Gaudi's runtime takes for all of them": (
+        case(pod(gpus=0, env={"HABANA_VISIBLE_DEVICES": "void", "HABANA_VISIBLE_DEVICES_2": "none"})),
+        [
+            *messages(_PAST, ["HABANA_VISIBLE_DEVICES"], '"void"'),
+            messages(_PAST, ["", "HABANA_VISIBLE_DEVICES_2"], '"none"')[1],
+        ],
+    ),
+    "the sockets of the node's container runtimes, under Ascend's": (
+        case(pod(gpus=0, env={"MOUNT_BY_RUNTIME_FOR_DP": ""})),
+        messages(_PAST, ["MOUNT_BY_RUNTIME_FOR_DP"], '""'),
+    ),
+    "Gaudi's variable without a value": (
+        case(pod(gpus=0, env={"HABANA_VISIBLE_DEVICES": ""})),
+        messages(_PAST, ["HABANA_VISIBLE_DEVICES"], '""'),
+    ),
+    "a ROCm version, which Hygon's runtime takes for all of them": (
+        case(pod(gpus=0, env={"ROCM_VERSION": "6.1"})),
+        messages(_ALONE, ["ROCM_VERSION"], '"6.1"', ", which asks for no GPU"),
     ),
     "a CUDA version without a GPU": (case(pod(gpus=0, env={"CUDA_VERSION": "12.4"})), _OF_CUDA),
 }

@@ -48,12 +48,12 @@ def why(
     With the NAME of a pod or a workload: every cause with numbers and every fix, in the order in which to try; what was decided
     about it, what each injector did, the ranking of nodes, and why it is on its node. `!` marks a fix that was tried on the
     cluster as it is: with it alone the pod would run. Workloads whose pods could not be created (by a quota or a refusal) are
-    listed too. The names of causes do not change; docs/cli.md lists them.
+    listed too. The names of causes do not change; docs/waiting.md lists them.
 
     Examples: `gpu-admission why`, `gpu-admission why deploy/chat -n team-a`.
 
-    A node that is kept back comes after the others by score, and the table says why: it is kept whole for large pods, its GPUs
-    are shared, what would be left is of no use or needed as it is, or another replica of the webhook fills it now.
+    A node that is kept back comes after the others, and the table says why: it is whole and kept for large pods, its GPUs are
+    shared, other pods need just what is free there, or another replica of the webhook fills it now.
     """
     matches = selector(labels)
 

@@ -109,11 +109,12 @@ class Taint:
 
 @dataclass(frozen=True, slots=True)
 class Variable:
-    """An environment variable of containers. `hides`: its value for no GPU, which holds against what the image asks for."""
+    """An environment variable of containers. `none`: the values with which its runtime gives no device, whatever the image asks
+    for; the first one is what we write. Empty: there is no such value. None: nobody has read it anywhere."""
 
     name: str
     gives: Gives = "devices"
-    hides: str = ""
+    none: tuple[str, ...] | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -177,11 +178,70 @@ class ContainerPart:
 
 
 @dataclass(frozen=True, slots=True)
+class PartLimit:
+    """An annotation of pods that says up to where a pod may use more than its part, where that is free. `of`: the annotation that
+    asks for the part. With `prefix` it is about one container: its key is this, the name of the container, a dot and `key`."""
+
+    key: str
+    of: str
+    prefix: str = ""
+
+
+@dataclass(frozen=True, slots=True)
 class SharedBy:
     """Annotations of pods by which a scheduler of parts says which GPU a container gets, and which container it is."""
 
     config_map: str
     container: str
+
+
+@dataclass(frozen=True, slots=True)
+class SharedCards:
+    """How a scheduler of parts of cards writes what nodes have and pods got: see `devices.source_vgpu`. `name`: how the devices
+    are called. `cards`, `memory`, `percentage`, `cores`: the resources by which containers ask. `registered`: the annotation of
+    a node. `assigned`: those of a pod, the newest first. `fields`: what the text says of a card after its UUID, slots and MiB.
+    `choosing`: annotations by which a pod chooses its cards. `scheduler`: its name, if it weighs no preferences. `withdrawn`:
+    annotations of a node: one that begins with "Deleted" when no card is offered; one that lists cards that are cordoned."""
+
+    name: str
+    cards: str
+    memory: str
+    percentage: str
+    cores: str
+    registered: str
+    assigned: tuple[str, ...]
+    fields: tuple[str, ...]
+    choosing: tuple[str, ...]
+    scheduler: str = ""
+    withdrawn: tuple[str, str] = ("", "")
+
+
+@dataclass(frozen=True, slots=True)
+class SharedMemory:
+    """How a scheduler of memory writes it, where the GPUs of a node are equal: see `devices.source_aliyun`. `memory`, `count`:
+    resources of a node. `index`: the annotation with the number of the GPU of which a pod has a part."""
+
+    name: str
+    memory: str
+    count: str
+    index: str
+
+
+@dataclass(frozen=True, slots=True)
+class SharedGroups:
+    """How a scheduler holds a GPU for a group of pods that share it: see `devices.source_kai`. By a pod in `namespace`, which
+    asks for a `gpu`, and the label `group`. `fraction`, `memory`, `number`: annotations by which pods ask. `received`: the one
+    with what it gave them."""
+
+    name: str
+    scheduler: str
+    gpu: str
+    namespace: str
+    group: str
+    received: str
+    fraction: str
+    memory: str
+    number: str
 
 
 @dataclass(frozen=True, slots=True)
@@ -213,6 +273,15 @@ class CudaImage:
 
 
 @dataclass(frozen=True, slots=True)
+class DriverVariable:
+    """A variable of containers about the driver: the CUDA that the image is made for; what must hold for the driver; that nothing
+    of it is checked."""
+
+    name: str
+    says: Literal["cuda", "required", "unchecked"]
+
+
+@dataclass(frozen=True, slots=True)
 class ForDesktops:
     """How models of GPUs begin for which there is no cuda-compat."""
 
@@ -240,7 +309,11 @@ Fact = (
     | Annotation
     | Part
     | ContainerPart
+    | PartLimit
     | SharedBy
+    | SharedCards
+    | SharedMemory
+    | SharedGroups
     | HostPath
     | DeviceMount
     | RuntimeClass
@@ -248,6 +321,7 @@ Fact = (
     | Scheduler
     | Gate
     | CudaImage
+    | DriverVariable
     | ForDesktops
     | Metric
 )
