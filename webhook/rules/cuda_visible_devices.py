@@ -38,8 +38,9 @@ class CudaVisibleDevices(Rule):
             gpus = sum(container.gpu_counts(context.gpus).values())
             if not gpus and (context.other_gpus or asks_for_gpu(container.spec, context.gpus)):
                 continue
+            names = self.names
             for index, entry in enumerate(container.spec.get("env") or ()):
-                if entry.get("name") in self.names and not _is_right(entry, gpus):
+                if entry.get("name") in names and not _is_right(entry, gpus):
                     value = value_of(entry)
                     yield Finding(
                         path=f"{container.field}.env[{index}]",

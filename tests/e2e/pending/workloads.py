@@ -108,18 +108,13 @@ DOWN = made(
 NOT_TODAY = {
     "matchConstraints": {"resourceRules": RULES},
     "validations": [
-        {
-            "expression": "!has(object.metadata.labels) || !('refuse' in object.metadata.labels)",
-            "message": "not today",
-        }
+        {"expression": "!has(object.metadata.labels) || !('refuse' in object.metadata.labels)", "message": "not today"}
     ],
 }
 REFUSING = [
     made("ValidatingAdmissionPolicy", "p-refuses", spec=NOT_TODAY),
     made(
-        "ValidatingAdmissionPolicyBinding",
-        "p-refuses",
-        spec={"policyName": "p-refuses", "validationActions": ["Deny"]},
+        "ValidatingAdmissionPolicyBinding", "p-refuses", spec={"policyName": "p-refuses", "validationActions": ["Deny"]}
     ),
 ]
 LIMITS = made("LimitRange", "small", spec={"limits": [{"type": "Container", "max": {"cpu": "1"}}]})
