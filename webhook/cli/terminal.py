@@ -21,7 +21,8 @@ from rich.cells import cell_len
 from rich.console import Console
 from rich.text import Text
 
-from webhook.cli.options import Format
+from webhook.cli.jsonpath import jsonpath
+from webhook.cli.options import JSONPATH
 from webhook.errors import BadInput, GpuAdmissionError, PolicyError
 from webhook.kube.yaml import to_yaml
 from webhook.text import printable, printable_lines
@@ -118,7 +119,7 @@ API: Final = "gpu-admission.io/v1"
 """The apiVersion of all documents."""
 
 
-def document(answer: list[Any] | dict[str, Any], output: Format, kind: str) -> bool:
+def document(answer: list[Any] | dict[str, Any], output: str, kind: str) -> bool:
     """Print a list or an object of this kind, or the names in it, if `output` says so. Returns False, and prints nothing, for a
     table. Raises BadInput if it has no names."""
     if output == "name":
@@ -131,6 +132,8 @@ def document(answer: list[Any] | dict[str, Any], output: Format, kind: str) -> b
         out(escaped(orjson.dumps(answer, option=orjson.OPT_INDENT_2).decode()))
     elif output == "yaml":
         out(to_yaml(orjson.loads(orjson.dumps(answer))), end="")
+    elif output.startswith(JSONPATH):
+        out(jsonpath(output.removeprefix(JSONPATH), orjson.loads(orjson.dumps(answer))), end="")
     else:
         return False
     return True

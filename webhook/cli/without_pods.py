@@ -8,7 +8,6 @@ from collections.abc import Mapping
 from typing import Any, Final
 
 from webhook.cli.cluster.answers import GPU_SUMS, ask
-from webhook.cli.options import Format
 from webhook.cli.terminal import document, out, say, table
 from webhook.feeds.access import Access, always
 from webhook.feeds.api import Api
@@ -18,7 +17,7 @@ STATES: Final = ("allocated", "promised", "free", "unusable")
 Report = Mapping[str, Any]
 
 
-def shown(snapshot: Snapshot, reports: list[dict[str, Any]], output: Format) -> None:
+def shown(snapshot: Snapshot, reports: list[dict[str, Any]], output: str) -> None:
     """Print the nodes with what they have in all. `reports`: of `cluster.report`, without any pod."""
     for each in reports:
         each["gpus"] = {resource: {"total": counts["total"]} for resource, counts in each["gpus"].items()}

@@ -61,6 +61,7 @@ KINDS: Final[Mapping[str, Kind]] = {
     "StatefulSet": Kind(_APPS, "statefulsets"),
     "DaemonSet": Kind(_APPS, "daemonsets"),
     "Job": Kind(_BATCH, "jobs"),
+    "CronJob": Kind(_BATCH, "cronjobs"),
     "ResourceClaim": Kind(_RESOURCE, "resourceclaims"),
     "ResourceClaimTemplate": Kind(_RESOURCE, "resourceclaimtemplates"),
     "DeviceTaintRule": Kind(_RESOURCE, "devicetaintrules", namespaced=False),

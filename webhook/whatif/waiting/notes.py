@@ -132,7 +132,7 @@ def autoscaler(situation: Situation, pod: Pod, causes: Iterable[Cause]) -> Itera
             yield f"{meaning}, says {bare(_reporter(event))}: {message}"
             return
     full = any(cause.cause in _FULL for cause in causes)
-    if full and "Event" not in situation.snapshot.missing:
+    if full and not situation.snapshot.lacks("Event", pod["metadata"]["namespace"]):
         yield "whether a node will come is not known: no autoscaler has written an Event about it"
 
 

@@ -288,7 +288,7 @@ class Case:
     ) -> Iterator[Cause]:
         """The cause that an object does not exist, if its kind could be read. `of` says in the text who refers to it; `named`
         makes the pod that names another one."""
-        if kind in self.situation.snapshot.missing:
+        if self.situation.snapshot.lacks(kind, self.namespace):
             return
         names = self.situation.snapshot.named(kind)
         known = sorted([each for namespace, each in names if namespace in ("", self.namespace)])

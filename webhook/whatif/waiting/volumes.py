@@ -36,7 +36,7 @@ def missing(case: Case) -> Iterator[Cause]:
         claim = claims.get((case.namespace, name))
         claim_text = f"PersistentVolumeClaim {bare(name)}"
         if claim is None and name in ephemeral:
-            if not is_simulated(case.pod) and "PersistentVolumeClaim" not in s.snapshot.missing:
+            if not is_simulated(case.pod) and not s.snapshot.lacks("PersistentVolumeClaim", case.namespace):
                 look = kubectl("describe", "pod", case.pod["metadata"]["name"], namespace=case.namespace)
                 text = f"{claim_text} was not made yet of its ephemeral volume"
                 yield Cause.of("volumeClaimMissing", text, Fix("see why", look))
