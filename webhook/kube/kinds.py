@@ -55,6 +55,8 @@ KINDS: Final[Mapping[str, Kind]] = {
     "PersistentVolumeClaim": Kind(_CORE, "persistentvolumeclaims"),
     "EndpointSlice": Kind("/apis/discovery.k8s.io/v1", "endpointslices"),
     "StorageClass": Kind(_STORAGE, "storageclasses", namespaced=False),
+    "CSIDriver": Kind(_STORAGE, "csidrivers", namespaced=False),
+    "CSIStorageCapacity": Kind(_STORAGE, "csistoragecapacities"),
     "CSINode": Kind(_STORAGE, "csinodes", namespaced=False),
     "Deployment": Kind(_APPS, "deployments"),
     "ReplicaSet": Kind(_APPS, "replicasets"),

@@ -21,7 +21,8 @@ from webhook.whatif.waiting.workloads import not_created, refused_elsewhere, sus
 
 KINDS: Final = (
     *ENGINE,
-    *("Event", "PersistentVolume", "PersistentVolumeClaim", "StorageClass", "CSINode", "DaemonSet", "ServiceAccount"),
+    *("Event", "PersistentVolume", "PersistentVolumeClaim", "StorageClass", "CSINode"),
+    *("CSIDriver", "CSIStorageCapacity", "DaemonSet", "ServiceAccount"),
     *(*CLAIMS, "PodGroup", "Lease", *[kind for kind in dict.fromkeys((*BETWEEN, *FIELDS)) if kind not in ENGINE]),
 )
 """What is read for an answer."""

@@ -1,6 +1,6 @@
 """The causes of waiting that tests/e2e/test_pending.py does not make on a real scheduler.
 
-Covers kube.suspended, whatif.waiting.claims, whatif.waiting.idle, whatif.waiting.nodes, whatif.waiting.peers,
+Covers kube.suspended, whatif.waiting.claims, whatif.waiting.gangs, whatif.waiting.idle, whatif.waiting.nodes, whatif.waiting.peers,
 whatif.waiting.prerequisites, whatif.waiting.resources, whatif.waiting.situation, whatif.waiting.taints, whatif.waiting.unoffered,
 whatif.waiting.volumes, whatif.waiting.workloads.
 """
@@ -47,6 +47,7 @@ REFUSAL = 'Error creating: admission webhook "pods.gpu-admission.io" denied the 
 CASES = [
     pytest.param("podGroupMissing", 'PodGroup "ring" does not exist', [node("n"), waiting(**GROUP)], id="no group"),
     pytest.param("gangIncomplete", 'gang "ring" wants 4 pods, and 1 pod of it exist', [node("n"), obj("PodGroup", "ring", **GANG), waiting(**GROUP)], id="a gang that lacks pods"),
+    pytest.param("gangIncomplete", 'gang "ring" starts 3 pods at once, and there is room for 2: node n', [node("n"), obj("PodGroup", "ring", **GANG), held(1, "n", **GROUP), *[placed(pod(f"w{n}", 3, **GROUP), None) for n in range(2)], waiting(3, **GROUP)], id="a gang for which there is too little room"),
     pytest.param("gangIncomplete", 'gang "ring" wants 2 pods, and 1 pod of it exist', [node("n"), waiting(labels=BY_LABELS)], id="a gang by labels"),
     pytest.param("preemptionNever", "pods of lower priority hold enough on node n, but priority class polite never preempts", [node("n"), held(8, "n"), waiting(8, **NEVER)], id="a class that never preempts"),
     pytest.param("claimInUse", "ResourceClaim c is used by 256 pods", [node("n"), obj("ResourceClaim", "c", status={"reservedFor": [{}] * 256}), claiming(resourceClaimName="c")], id="a claim of many"),
@@ -199,6 +200,15 @@ def test_what_is_not_suspended_and_has_no_pods_is_not_unknown(tmp_path: Path, ki
         BadInput, match=rf"^{kind.lower()}/fit has no pods.* kubectl describe {kind.lower()}/fit -n team$"
     ):
         asked(snapshot(tmp_path, obj(kind, "fit", spec)), load_policy(), "team", "fit")
+
+
+def test_a_device_plugin_that_is_away_on_one_node_hides_no_other_node(tmp_path: Path) -> None:
+    away = node("away", resources={"nvidia.com/gpu": "0"})
+    causes = answer(tmp_path, away, node("here"), waiting(resource="nvidia.com/mig-1g.10gb")).causes
+    assert {each.cause: each.nodes for each in causes} == {
+        "devicePluginMissing": ("away",),
+        "unknownResource": ("here",),
+    }
 
 
 def test_a_worker_group_that_is_suspended_is_found(tmp_path: Path) -> None:

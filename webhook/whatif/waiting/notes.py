@@ -2,7 +2,7 @@
 
 from collections import Counter
 from collections.abc import Iterable, Iterator
-from typing import Final
+from typing import Final, NamedTuple
 
 import numpy as np
 
@@ -70,13 +70,12 @@ def preemption(case: Case, only_full: Mask) -> Iterator[str]:
     s, own = case.situation, priority_of(case.pod)
     if not only_full.any():
         return
-    victims_on = [(found, row) for row in np.flatnonzero(only_full).tolist() if (found := resources.victims(case, row))]
     if case.pod["spec"].get("preemptionPolicy") == "Never":
-        if not victims_on:  # otherwise a cause says so
+        if not any(resources.victims(case, row) for row in np.flatnonzero(only_full).tolist()):  # else a cause says so
             of = case.pod["spec"].get("priorityClassName")
             yield f"it preempts nobody: preemptionPolicy Never{f' of priority class {bare(of)}' if of else ''}"
         return
-    if not victims_on:
+    if (first := victims(case, only_full)) is None:
         lower = any(only_full[row] and priority_of(pod) < own for row, pod in s.bound)
         why = (
             f"pods of a priority below {own} hold too little"
@@ -85,9 +84,24 @@ def preemption(case: Case, only_full: Mask) -> Iterator[str]:
         )
         yield f"it can preempt nobody: {why} on {s.where(only_full)}"
         return
-    victims, row = min(victims_on, key=lambda each: (resources.costs(s, each[0]), s.names[each[1]]))
-    names = listed([f"{full_name(pod)} (priority {priority_of(pod)}{_kept(s, pod)})" for pod in victims], _MAX_NAMED)
-    yield f"by its priority {own} it may preempt {plural(len(victims), 'pod')} on node {s.names[row]}: {names}"
+    names = listed([f"{full_name(pod)} (priority {priority_of(pod)}{_kept(s, pod)})" for pod in first.pods], _MAX_NAMED)
+    yield f"by its priority {own} it may preempt {plural(len(first.pods), 'pod')} on node {s.names[first.row]}: {names}"
+
+
+class Victims(NamedTuple):
+    """Pods that the scheduler would evict for another, and the row of their node."""
+
+    pods: list[Pod]
+    row: int
+
+
+def victims(case: Case, only_full: Mask) -> Victims | None:
+    """Whom the scheduler would evict first for the pod. `only_full`: see `preemption`. None if it would evict nobody."""
+    if case.pod["spec"].get("preemptionPolicy") == "Never":
+        return None
+    on = [Victims(found, row) for row in np.flatnonzero(only_full).tolist() if (found := resources.victims(case, row))]
+    s = case.situation
+    return min(on, key=lambda each: (resources.costs(s, each.pods), s.names[each.row]), default=None)
 
 
 def _kept(s: Situation, pod: Pod) -> str:

@@ -37,6 +37,7 @@ _CAUSES_OF: Final = (
     ("node(s) had volume node affinity conflict", ("volumeNodeConflict",)),
     ("node(s) didn't find available persistent volumes", ("volumeNodeConflict",)),
     ("node(s) had no available volume zone", ("volumeNodeConflict",)),
+    ("node(s) did not have enough free storage", ("volumeNodeConflict",)),
     ("node(s) unavailable due to one or more pvc(s) bound to non-existent pv", ("volumeClaimLost",)),
     ("node(s) unavailable due to PersistentVolumeClaim with ReadWriteOncePod", ("volumeInUse",)),
     ("pod has unbound immediate PersistentVolumeClaims", ("volumeClaimUnbound", "storageClassMissing")),
