@@ -121,7 +121,7 @@ MINUTES ?= 10
 soak: $(READY) ## Create pods, policies and certificates for MINUTES=10, and say what grows
 	@$(BIN)/python -m bench.soak --minutes $(MINUTES)
 
-site: ## Build the documentation as a site, build/site/index.html
+site: ## Build the documentation as a site, build/site/index.html (needs npm, once)
 	@test -x build/docs/bin/mkdocs || { $(PYTHON) -m venv build/docs && \
 	  build/docs/bin/pip install -q --disable-pip-version-check --require-hashes -r docs/requirements.txt; }
 	@NO_MKDOCS_2_WARNING=1 build/docs/bin/python docs/build.py

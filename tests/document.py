@@ -45,23 +45,23 @@ def _section(settings: Settings) -> Iterator[str]:
             for profile, item in value.items():
                 yield from _indented([f"{profile}:", *_indented(_section(item))])
         else:
-            yield from _entry(key, _plain(value), block=isinstance(value, Mapping))
+            yield from _entry(key, plain(value), block=isinstance(value, Mapping))
 
 
 def _entry(key: str, plain: Any, *, block: bool = False) -> Iterator[str]:
     """A key with its value, on one line if it fits. A list of maps is never on one line, nor is any value with `block`."""
     block = block or (isinstance(plain, list) and any(isinstance(item, dict) for item in plain))
-    if not plain or not isinstance(plain, (dict, list)) or (len(_flow(plain)) <= _ONE_LINE and not block):
-        yield f"{key}: {_flow(plain)}"
+    if not plain or not isinstance(plain, (dict, list)) or (len(flow(plain)) <= _ONE_LINE and not block):
+        yield f"{key}: {flow(plain)}"
         return
     yield f"{key}:"
     if isinstance(plain, dict):
         for name, item in plain.items():
-            yield from _indented(_entry(_flow(name), item))
+            yield from _indented(_entry(flow(name), item))
         return
     for item in plain:
-        short = not isinstance(item, dict) or len(_flow(item)) <= _ONE_LINE
-        first, *rest = [_flow(item)] if short else [line for name in item for line in _entry(name, item[name])]
+        short = not isinstance(item, dict) or len(flow(item)) <= _ONE_LINE
+        first, *rest = [flow(item)] if short else [line for name in item for line in _entry(name, item[name])]
         yield from (f"  - {first}", *[f"    {line}" for line in rest])
 
 
@@ -69,18 +69,18 @@ def _indented(lines: Iterable[str]) -> Iterator[str]:
     return (f"  {line}" if line else "" for line in lines)
 
 
-def _plain(value: Any) -> Any:
+def plain(value: Any) -> Any:
     """The value as plain data. In an entry of a list or map, empty fields are left out if that is their default."""
     if isinstance(value, Settings):
         fields = {info.alias or name: (getattr(value, name), info) for name, info in type(value).model_fields.items()}
         return {
-            k: _plain(item) for k, (item, info) in fields.items() if item != info.default or item not in (None, (), {})
+            k: plain(item) for k, (item, info) in fields.items() if item != info.default or item not in (None, (), {})
         }
     if isinstance(value, Mapping):
-        return {key: _plain(item) for key, item in value.items()}
+        return {key: plain(item) for key, item in value.items()}
     if isinstance(value, float):  # every float in a policy is a duration in seconds
         return f"{value / 60:g}m" if value >= 60 and value % 60 == 0 else f"{value:g}s"
-    return [_plain(item) for item in value] if isinstance(value, tuple) else value
+    return [plain(item) for item in value] if isinstance(value, tuple) else value
 
 
 class _Writer(yaml.SafeDumper):
@@ -91,7 +91,7 @@ class _Writer(yaml.SafeDumper):
     }
 
 
-def _flow(plain: Any) -> str:
+def flow(plain: Any) -> str:
     """The value as YAML on one line."""
     text: str = yaml.dump([plain], Dumper=_Writer, default_flow_style=True, sort_keys=False, width=10_000)
     return text.strip()[1:-1]

@@ -1,4 +1,4 @@
-"""Generated pages are current; files that pages name exist; the policy in docs/preferences.md works."""
+"""Generated pages are current; files that pages name exist; the policies in docs/howto.md work."""
 
 import re
 import runpy
@@ -109,8 +109,15 @@ def test_there_are_ten_questions() -> None:
     assert len(ROWS) == 10
 
 
-PREFERENCES = (DOCS / "preferences.md").read_text()
-(WRITTEN,) = re.findall(r"```yaml\n(.+?)```", PREFERENCES, re.DOTALL)
+POLICIES = re.findall(
+    r"```yaml\n(.+?)```", (DOCS / "howto.md").read_text() + (DOCS / "policy.md").read_text(), re.DOTALL
+)
+(WRITTEN,) = [text for text in POLICIES if "preferences:" in text]
+
+
+@pytest.mark.parametrize("text", POLICIES)
+def test_a_policy_on_a_page_is_valid(text: str) -> None:
+    assert Policy.load(text).hash
 
 
 WRITTEN_ONES = Policy.load(WRITTEN).file.profiles["default"].placement.preferences
@@ -135,7 +142,7 @@ def test_a_pod_with_an_annotation_of_the_page_gets_its_wish() -> None:
         [node(name, labels={"nvidia.com/gpu.product": f"NVIDIA-{name.upper()}"}) for name in ("a100", "h100", "l4")]
     )
     for key, value, first in (("gpu-model", "H100", "h100"), ("preferred-nodes", "l4", "l4")):
-        assert f"gpu-admission.io/{key}" in PREFERENCES
+        assert f"gpu-admission.io/{key}" in (DOCS / "annotations.md").read_text()
         wishing = pod("p")
         wishing["metadata"]["annotations"] = {f"gpu-admission.io/{key}": value}
         found = placer(of).place(AskedPod(wishing, policy.gpus), of.view(0), settings, "pack", "training")

@@ -1,4 +1,5 @@
-"""What one tenant leaves in the cluster costs another tenant's reviews little, and takes from him at most what SECURITY.md says.
+"""What one tenant leaves in the cluster costs another tenant's reviews little, and takes from him at most what the threat
+model says.
 
 Calls are counted, not seconds. `python -m bench.hostile` measures the same cases on large clusters, in CPU time.
 """

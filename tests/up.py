@@ -4,47 +4,67 @@ import argparse
 import signal
 import sys
 import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
 from types import FrameType
 
 from tests.controlplane import clusters
 from tests.controlplane.plane import ControlPlane
 from tests.controlplane.process import Failed
-from tests.controlplane.programs import KUBERNETES, MAIN, Unavailable, find
+from tests.controlplane.programs import KUBERNETES, MAIN, Programs, Unavailable, find
+from tests.e2e.bare import ROUTED
 from tests.installed import PROFILE_LABEL, Installed
 
 TRY = """
-In another shell:
+In another shell, in this folder:
 
     export KUBECONFIG={kubeconfig}
-    alias kubectl={kubectl}
+    export PATH={kubectl}:{commands}:$PATH
 
-1. Create a Deployment that only asks for one GPU. See where its pods run, and why:
+The webhook is installed, and the namespace `team` has opted in. docs/first-hour.md goes on from here with its step 2:
 
     kubectl -n team create deployment chat --image=vllm/vllm-openai --replicas=2 --dry-run=client -o yaml |
       kubectl set resources -f - --local --limits=nvidia.com/gpu=1 -o yaml | kubectl -n team apply -f -
-    kubectl -n team get pods -o wide
-    kubectl -n team get pods -o jsonpath='{{.items[0].metadata.annotations.gpu-admission\\.io/decision}}'
-
-2. Create a Job whose pods could never start: a warning says so at once. A pod that would get all GPUs of its node is refused:
-
-    kubectl -n team create job big --image=cuda --dry-run=client -o yaml |
-      kubectl set resources -f - --local --limits=nvidia.com/gpu=64 -o yaml | kubectl -n team apply -f -
+    gpu-admission why -n team chat
     kubectl -n team run thief --image=cuda --env=NVIDIA_VISIBLE_DEVICES=all
+    gpu-admission ui
 
-3. Ask why pods wait, who has the GPUs, and whether all is well; or look at all of it in a browser:
-
-    .venv/bin/gpu-admission why -A
-    .venv/bin/gpu-admission top workloads
-    .venv/bin/gpu-admission doctor
-    .venv/bin/gpu-admission ui
-
-4. Change the policy: it takes effect a moment later, and a policy with a mistake is refused:
-
-    kubectl -n gpu-admission edit configmap gpu-admission-policy
-
-Its log: {log}
+The log of a replica: {log}
 Ctrl-C ends all of it and removes everything.
 """
+GUARD = """
+apiVersion: admissionregistration.k8s.io/v1
+kind: ValidatingAdmissionPolicy
+metadata: {name: make-up}
+spec:
+  failurePolicy: Fail
+  matchConstraints:
+    resourceRules: [{apiGroups: [apps], apiVersions: ["*"], resources: [deployments], operations: [CREATE]}]
+  validations:
+    - expression: "object.metadata.name != 'gpu-admission'"
+      message: >-
+        this is the cluster of `make up`: the webhook runs beside it, and a pod of its Deployment would only look as if it ran.
+        Nothing is to be installed here: go on with step 2 of docs/first-hour.md
+---
+apiVersion: admissionregistration.k8s.io/v1
+kind: ValidatingAdmissionPolicyBinding
+metadata: {name: make-up}
+spec: {policyName: make-up, validationActions: [Deny]}
+"""
+"""No kubelet is here: with a Deployment, the API server would call replicas that do not exist, and refuse every GPU pod."""
+
+
+@contextmanager
+def running(programs: Programs, cluster: str) -> Iterator[tuple[ControlPlane, Installed]]:
+    """A control plane with simulated nodes and two replicas, and the namespace `team`, which has opted in."""
+    with ControlPlane(programs, ROUTED) as plane:
+        plane.kubectl("apply", "-f", "-", input=GUARD)
+        with Installed(plane, replicas=2, reachable=True, routed=True) as webhook:
+            clusters.apply_to(plane.kubeconfig, cluster)
+            plane.kubectl("create", "namespace", "team")
+            plane.kubectl("label", "namespace", "team", f"{PROFILE_LABEL}=default")
+            yield plane, webhook
 
 
 def main() -> int:
@@ -57,17 +77,14 @@ def main() -> int:
     signal.signal(signal.SIGTERM, interrupted)
     try:
         programs = find(given.k8s)
-        clusters.cluster(given.cluster)
-        with ControlPlane(programs) as plane, Installed(plane) as webhook:
-            nodes = clusters.apply_to(plane.kubeconfig, given.cluster)
-            plane.kubectl("create", "namespace", "team")
-            plane.kubectl("label", "namespace", "team", f"{PROFILE_LABEL}=default")
+        nodes = clusters.cluster(given.cluster)
+        with running(programs, given.cluster) as (plane, webhook):
             took = time.monotonic() - started
             print(
                 f"Kubernetes {programs.version}, {len(nodes)} simulated nodes and the webhook: ready in {took:.0f} s."
             )
-            paths = {"kubeconfig": plane.kubeconfig, "kubectl": programs.path("kubectl"), "log": webhook.members[0].log}
-            print(TRY.format(**paths), flush=True)
+            folders = {"kubectl": Path(programs.path("kubectl")).parent, "commands": Path(sys.executable).parent}
+            print(TRY.format(kubeconfig=plane.kubeconfig, log=webhook.members[0].log, **folders), flush=True)
             while True:
                 plane.check()
                 time.sleep(0.5)

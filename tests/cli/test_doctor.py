@@ -107,8 +107,8 @@ def test_docs_and_readme_agree_with_the_checks() -> None:
 
 
 def section(title: str) -> str:
-    """A section of docs/cli.md."""
-    return (MANIFESTS.parent / "docs" / "cli.md").read_text().partition(f"### {title}\n")[2].partition("\n### ")[0]
+    """A section of docs/documents.md."""
+    return (MANIFESTS.parent / "docs" / "documents.md").read_text().partition(f"## {title}\n")[2].partition("\n## ")[0]
 
 
 def test_classes_are_not_compared_with_unknown_namespaces(tmp_path: Path) -> None:

@@ -1,5 +1,5 @@
-"""The keys of `-o json` are those of docs/cli.md, and those of the page those of docs/ui.md: what is printed is there, and what is
-there is printed.
+"""The keys of `-o json`, and those of the page, are those of docs/documents.md: what is printed is there, and what is there is
+printed.
 
 Names of nodes and resources are keys too; here each has a `-` or a `/`.
 """
@@ -19,8 +19,8 @@ from tests.controlplane.objects import pod
 from webhook.kube.pod import DECISION
 
 ROOT = Path(__file__).resolve().parents[2]
-PAGE = (ROOT / "docs" / "cli.md").read_text().partition("\n## Documents\n")[2].partition("\n## ")[0]
-SECTIONS = {title: text for title, _, text in [part.partition("\n") for part in PAGE.split("\n### ")[1:]]}
+PAGE, _, EXPORT = (ROOT / "docs" / "documents.md").read_text().partition("\n## ui: Export JSON\n")
+SECTIONS = {title: text for title, _, text in [part.partition("\n") for part in PAGE.split("\n## ")[1:]]}
 QUOTED = re.compile(r'"(\w+)"')
 FILES = {
     "pods.json": [pod("one", 8), pod("bad", 64)],
@@ -103,7 +103,7 @@ def test_the_keys_of_the_page_are_those_of_its_export(tmp_path: Path) -> None:
     state = {
         key: value for key, value in json.loads(text).items() if key not in ("about", "lists", "leftOut", "answers")
     }
-    written = set(QUOTED.findall((ROOT / "docs" / "ui.md").read_text().partition("## Export")[2]))
+    written = set(QUOTED.findall(EXPORT))
     of_commands = set(QUOTED.findall(SECTIONS["top"] + SECTIONS["why"]))
     assert set(keys(state)) - written - of_commands == set()
     assert written - set(keys(state)) == set()

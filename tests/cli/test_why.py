@@ -201,7 +201,7 @@ def test_without_waiting_pods_it_says_so(tmp_path: Path) -> None:
 
 
 def test_every_cause_is_documented() -> None:
-    page = (Path(__file__).parents[2] / "docs" / "cli.md").read_text()
+    page = (Path(__file__).parents[2] / "docs" / "waiting.md").read_text()
     assert [word for word in CAUSES if not re.search(rf"^\| `{word}` \|", page, re.MULTILINE)] == []
 
 

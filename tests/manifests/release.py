@@ -34,12 +34,17 @@ def installing(version: str, image: str, digest: str) -> str:
     chart = f"{image.rpartition('/')[0]}/charts/gpu-admission"
     workflow = f"{address()}/.github/workflows/release.yaml@refs/tags/v{version}"
     signer = f"--certificate-identity {workflow} --certificate-oidc-issuer https://token.actions.githubusercontent.com"
+    files = f"{address()}/releases/download/v{version}"
     return f"""
 ### Install
 
     helm install gpu oci://{chart} --version {version} -n gpu-admission --create-namespace
     # or
-    kubectl apply -f install.yaml
+    kubectl apply -f {files}/install.yaml
+
+The command, `gpu-admission` and `kubectl gpu`:
+
+    pipx install {files}/gpu_admission-{version}-py3-none-any.whl    # or: uv tool install …
 
 ### Verify
 

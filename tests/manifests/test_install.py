@@ -103,22 +103,21 @@ def composed(plane: ControlPlane, folder: Path, *components: str) -> list[dict[s
 
 
 def test_the_kustomization_that_the_readme_shows_works(control_plane: ControlPlane, tmp_path: Path) -> None:
-    (shown,) = re.findall(r"```yaml\n(.+?)```", (MANIFESTS / "README.md").read_text(), re.DOTALL)
+    first, more = re.findall(r"```yaml\n(.+?)```", (MANIFESTS / "README.md").read_text(), re.DOTALL)
     (tmp_path / "manifests").symlink_to(MANIFESTS)
     mine = tmp_path / "mine"
     mine.mkdir()
-    (mine / "kustomization.yaml").write_text(shown)
-    (mine / "policy.yaml").write_text("profiles: {default: {shadow: true}}\n")
-    found = {
-        each["kind"]: each
-        for each in kustomized(control_plane, str(mine))
-        if each["kind"] in ("ConfigMap", "Deployment")
-    }
-    assert found["ConfigMap"]["metadata"]["name"] == "gpu-admission-policy"
-    assert found["ConfigMap"]["data"] == {"policy.yaml": "profiles: {default: {shadow: true}}\n"}
-    (container,) = found["Deployment"]["spec"]["template"]["spec"]["containers"]
+
+    def built(shown: str) -> dict[str, Any]:
+        (mine / "kustomization.yaml").write_text(shown)
+        return {f"{each['kind']}/{each['metadata']['name']}": each for each in kustomized(control_plane, str(mine))}
+
+    (container,) = built(first)["Deployment/gpu-admission"]["spec"]["template"]["spec"]["containers"]
     assert container["image"] == "registry.example/gpu-admission:0.1.0"
-    assert "--client-ca=/clients/clients.crt" in container["args"]
+    (mine / "policy.yaml").write_text("profiles: {default: {shadow: true}}\n")
+    found = built(first + more)
+    assert found["ConfigMap/gpu-admission-policy"]["data"] == {"policy.yaml": "profiles: {default: {shadow: true}}\n"}
+    assert "ClusterRole/gpu-admission-events" in found
 
 
 def test_the_readme_names_every_component() -> None:
@@ -205,7 +204,7 @@ def test_cert_manager_writes_what_the_server_reads(control_plane: ControlPlane, 
 async def test_the_documented_removal_ends_well_and_leaves_nothing(programs: Programs, tmp_path: Path) -> None:
     """Nobody answers the hooks here, as when the image is missing: pods are blocked until the first command. What was applied
     is a kustomization of a user, with components that have objects of their own."""
-    text = (MANIFESTS / "README.md").read_text()
+    text = (MANIFESTS.parent / "docs" / "upgrade.md").read_text()
     commands = re.findall(r"^kubectl (delete .*)$", text, re.MULTILINE)
     mine = commands[1].replace("manifests/", str(tmp_path)).split()
     first, second = commands[0].replace("manifests/", f"{MANIFESTS}/").split(), mine

@@ -1,6 +1,5 @@
 """The order of criteria: each one decides between two nodes that are equal by all before it, and against all after it."""
 
-from pathlib import Path
 from typing import Any
 
 import pytest
@@ -155,9 +154,3 @@ def test_pods_of_another_namespace_go_where_they_went() -> None:
 
 def test_without_a_second_node_nothing_decided() -> None:
     assert placed(state([node("a")]), pod("p"), "pack").decided == ""
-
-
-def test_the_documentation_has_the_criteria_in_their_order() -> None:
-    page = (Path(__file__).parent.parent.parent / "docs" / "cli.md").read_text()
-    names = [f"`{criterion.name}`" for criterion in CRITERIA]
-    assert ", ".join(names) in " ".join(page.split())

@@ -55,7 +55,7 @@ CHECKS: Final = (
     Check("decisions", ("Namespace", "Pod"), nodes.decisions),
 )
 """In the order in which results are printed."""
-_GRANT: Final = "ask for it; docs/cli.md has a ClusterRole with all that doctor reads"
+_GRANT: Final = "ask for it; docs/rights.md has ClusterRoles with all that doctor reads"
 
 
 def run_checks(snapshot: Snapshot, policy: Policy) -> Iterator[Result]:

@@ -41,7 +41,7 @@ BY: Final = ("namespace", "workload", "class")
 
 
 class Picture:
-    """One moment. `document` is described in docs/ui.md."""
+    """One moment. `document` is described in docs/documents.md."""
 
     def __init__(self, snapshot: Snapshot, policy: Policy, named: str | None = None) -> None:
         """`named`: how the command calls the policy, if it is not the cluster's."""

@@ -66,7 +66,8 @@ def _within(s: Situation, topologies: Iterable[Object]) -> Mask:
         if not labels and not others:
             return s.alive
         if len(labels) == 1 and not others:
-            values.setdefault(*labels, []).extend(labels.values())
+            ((key, value),) = labels.items()
+            values.setdefault(key, []).append(value)
         else:
             of = [{"key": key, "operator": "In", "values": [value]} for key, value in labels.items()]
             terms.append({"matchExpressions": [*of, *others]})
