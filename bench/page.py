@@ -16,7 +16,7 @@ from rich.table import Table
 from bench.commands import cluster
 from bench.output import stdout
 from tests.browser import Tab, browser
-from webhook.cli.ui.live import Fixed
+from webhook.cli.ui.live import Live
 from webhook.cli.ui.page import page
 from webhook.cli.ui.picture import Picture
 from webhook.whatif.cluster.snapshot import Snapshot
@@ -31,7 +31,7 @@ _MEASURED = (
 _CHANGE = """{
   const found = structuredClone(sent);
   for (const node of found.nodes.filter((_, at) => (at + turn) % 20 === 0)) {
-    const counts = Object.values(node.parts)[0];
+    const counts = Object.values(node.gpus)[0];
     counts.free = (counts.free + 1 + turn) % 9;
   }
   turn += 1;
@@ -71,7 +71,7 @@ def main() -> None:
     started = time.perf_counter()
     picture = Picture(Snapshot(objects, {}, _TAKEN), load_policy())
     took = time.perf_counter() - started
-    state = {**Fixed(picture, "bench").shown, **picture.for_file()}
+    state = {**Live(picture, "bench").shown, **picture.for_file()}
     with tempfile.TemporaryDirectory() as folder:
         file = Path(folder) / "page.html"
         # a plain script, so that its names are reached from outside, and without the policy that forbids it
@@ -79,7 +79,7 @@ def main() -> None:
         text = file.read_text().partition("<meta http-equiv")
         file.write_text(text[0] + text[2].partition(">")[2])
         found = asyncio.run(_measured(file))
-    size = len(orjson.dumps(Fixed(picture, "bench").shown)) / 1e6
+    size = len(orjson.dumps(Live(picture, "bench").shown)) / 1e6
     title = f"{len(picture.document['nodes']):,} nodes; made in {took:.1f} s, {size:.1f} MB"
     table = Table("ms", "median", "slowest", title=title)
     for name, times in found.items():

@@ -38,7 +38,7 @@ ALONE = ", with no tolerations but the webhook's"
 
 def test_the_table(cluster: Path) -> None:
     result = call("top", "--from", cluster)
-    left_out = "unusable: free on nodes that take no pods, or sick\n"
+    left_out = "unusable: on nodes that take no pods, sick, or not offered\n"
     said = f"{left_out}which GPUs are idle is not known: {cluster} has no GPU metrics\n"
     assert (result.exit_code, result.stderr) == (0, said)
     assert result.stdout == TABLE
@@ -66,7 +66,7 @@ def test_pods_that_a_node_rejected_are_counted_with_its_health(tmp_path: Path) -
 def test_no_job_could_start_on_a_node_with_a_taint_that_passes(tmp_path: Path, taint: str) -> None:
     file = write(tmp_path, node("a", taints=[taint]))
     (found,) = document("top", "--from", file)
-    assert (found["health"], found["ready"], found["gpus"]["nvidia.com/gpu"]["free"]) == ("notReady", False, 8)
+    assert (found["health"], found["ready"], found["gpus"]["nvidia.com/gpu"]["free"]) == ("notReady", False, 0)
     assert "largest job that could start now: none" in call("top", "--from", file).stdout
 
 
@@ -76,7 +76,7 @@ def test_gpus_that_are_not_allocatable_are_counted_with_the_health(tmp_path: Pat
     cluster = write(tmp_path, sick)
     assert "healthy, 1 withdrawn" in call("top", "--from", cluster).stdout
     (found,) = document("top", "--from", cluster)
-    assert (found["withdrawn"], found["gpus"]["nvidia.com/gpu"]["total"]) == (1, 7)
+    assert (found["withdrawn"], found["gpus"]["nvidia.com/gpu"]["unusable"]) == (1, 1)
 
 
 def test_wide_has_cpu_and_memory_taints_and_pods(tmp_path: Path) -> None:
@@ -99,7 +99,7 @@ def test_the_document(cluster: Path) -> None:
         "ready": True,
         "health": "healthy",
         "taints": [],
-        "gpus": {"nvidia.com/gpu": {"total": 8, "allocated": 6, "promised": 0, "free": 2}},
+        "gpus": {"nvidia.com/gpu": {"total": 8, "allocated": 6, "promised": 0, "free": 2, "unusable": 0}},
         "pods": [
             {
                 "namespace": "team",

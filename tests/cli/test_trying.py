@@ -69,6 +69,17 @@ def test_what_is_printed(tmp_path: Path, cluster: Path) -> None:
     assert result.exit_code == 0
 
 
+def test_slices_of_the_same_name_are_no_free_gpus(tmp_path: Path) -> None:
+    labels = {"nvidia.com/gpu.product": "NVIDIA-H100-80GB-HBM3-MIG-1g.10gb", "nvidia.com/gpu.count": "8"}
+    cluster = write(tmp_path, *CLUSTER, node("slices", 56, labels=labels))
+    file = manifest(tmp_path, CHAT)
+    left = found("-f", file, "-n", "team", "--from", cluster)["gpus"]["nvidia.com/gpu"]
+    assert left["free"] == {"before": 22, "after": 20}
+    assert left["freeSlices"] == {"before": 56, "after": 56}
+    printed = call("try", "-f", file, "-n", "team", "--from", cluster).stdout
+    assert "free GPUs     nvidia.com/gpu       22      20\nfree slices   nvidia.com/gpu       56      56\n" in printed
+
+
 def test_pods_that_wait_have_the_causes_of_pending_and_status_1(tmp_path: Path, cluster: Path) -> None:
     file = manifest(tmp_path, job("train", 4, container={"resources": WHOLE}))
     result = call("try", "-f", file, "-n", "team", "--from", cluster)

@@ -55,7 +55,7 @@ def test_nodes_counts_each_gpu_once(everything: Snapshot) -> None:
     } == WANTED
     for each in found:
         for of in each["gpus"].values():
-            assert of["total"] == of["allocated"] + of["promised"] + of["free"]
+            assert of["total"] == of["allocated"] + of["promised"] + of["free"] + of["unusable"]
 
 
 def test_pods_have_what_is_allocated(everything: Snapshot) -> None:

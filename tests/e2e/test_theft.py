@@ -141,6 +141,26 @@ async def test_containers_without_a_gpu_beside_one_with_are_given_none_by_their_
     assert stored == {"main": None, "beside": void, "before": void, "along": void}
 
 
+@pytest.mark.parametrize(
+    ("resource", "name", "value"),
+    [
+        ("amd.com/gpu", "AMD_VISIBLE_DEVICES", "void"),
+        ("habana.ai/gaudi", "HABANA_VISIBLE_DEVICES", "none"),
+        ("huawei.com/Ascend910", "ASCEND_VISIBLE_DEVICES", ""),
+        ("iluvatar.com/gpu", "IX_VISIBLE_DEVICES", "void"),
+    ],
+)
+async def test_containers_beside_a_gpu_of_another_vendor_are_given_none_of_his(
+    api: Api, victims: Sides, resource: str, name: str, value: str
+) -> None:
+    spec = pod_spec(1, resource=resource)
+    spec["containers"].append({"name": "beside", "image": "i"})
+    found = (await api.create(made("Pod", "a", spec=spec), victims.ours, dryRun="All"))["spec"]["containers"]
+    assert "env" not in found[0]
+    hidden = {each["name"]: each.get("value", "") for each in found[1]["env"]}
+    assert hidden == {"NVIDIA_VISIBLE_DEVICES": "void", name: value}
+
+
 def test_the_page_of_ways_says_of_each_that_is_out_of_reach_what_prevents_it() -> None:
     listed = (ROOT / "docs" / "ways.md").read_text().partition("## What is out of reach\n")[2]
     assert set(re.findall(r"^\| `(.+?)` \|", listed, re.MULTILINE)) == {cell.values[0].out for cell in CELLS} - {""}

@@ -71,7 +71,7 @@ async def test_old_data_are_called_old(tab: Tab, control_plane: ControlPlane) ->
     await tab.until("document.getElementById('fresh').innerText === 'live'")
     await asyncio.to_thread(control_plane.stop, "kube-apiserver", 0)
     try:
-        await tab.until("document.getElementById('banner').innerText.includes('the API server does not answer')")
+        await tab.until("document.getElementById('banner').innerText.includes('the API server cannot be asked')")
         assert await tab.value("document.getElementById('fresh').innerText") == "old"
         await tab.click("[data-question=drain]")
         said = await tab.until("document.querySelector('#answer .command .label')?.innerText")

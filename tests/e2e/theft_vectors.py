@@ -79,8 +79,12 @@ ASKS: tuple[tuple[str, str | None, Json], ...] = (
 )
 """What a container may ask for that is no GPU: what is said of it, its limit of nvidia.com/gpu, and the rest."""
 PATHS = "A host path that is no folder of data, or is a device or a socket"
-MOUNTS = ("/run/nvidia-container-devices/GPU-1", "/tmp/../var/run//nvidia-container-devices/all")
+MOUNTS = (
+    *("/run/nvidia-container-devices/GPU-1", "/tmp/../var/run//nvidia-container-devices/all"),
+    "/var/run/hcu-container-devices/0",
+)
 
+GAUDI = "A value that stands for no device elsewhere, and for all of them under Gaudi's runtime"
 BESIDE = "A variable that names devices for storage, RDMA or copies, in a container without a GPU"
 ANNOTATION = "An annotation by which a container runtime, or a plugin of it, injects devices"
 WINDOWS = "A hostProcess of Windows, the pod or a container"
@@ -116,14 +120,23 @@ VECTORS = [
         )
     ],
     *[
+        Vector(f"{name}={value}", "deviceEnv", container=env(name, value), group=GAUDI)
+        for name, value in (
+            ("HABANA_VISIBLE_DEVICES", "void"),
+            ("HABANA_VISIBLE_DEVICES", ""),
+            ("HABANA_VISIBLE_DEVICES_2", "none"),
+        )
+    ],
+    *[
         Vector(
-            f"CUDA_VERSION in a container with {asks}",
+            f"{name} in a container with {asks}",
             "deviceEnv",
-            container=env("CUDA_VERSION", "12.4") | container,
+            container=env(name, "12.4") | container,
             gpus=gpus,
             kinds=KINDS if asks == "nothing" else IN_PODS,
-            group="CUDA_VERSION in a container without a GPU",
+            group="CUDA_VERSION, or ROCM_VERSION under Hygon's runtime, in a container without a GPU",
         )
+        for name in ("CUDA_VERSION", "ROCM_VERSION")
         for asks, gpus, container in (ASKS[0], ASKS[2])  # beside a claim and beside 0 GPUs it gets `void`
     ],
     *[

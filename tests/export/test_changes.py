@@ -141,6 +141,17 @@ async def test_containers_without_a_gpu_get_void_devices(server: Api) -> None:
     assert spec["initContainers"][1]["env"] == [{"name": VISIBLE}]
 
 
+async def test_the_variable_of_the_vendor_whose_gpus_the_pod_asks_for_is_set_too(server: Api) -> None:
+    body = pod("void", resource="amd.com/gpu", resourceClaims=[{"name": "any", "resourceClaimName": "any"}])
+    claiming = other("claiming", resources={"claims": [{"name": "any"}]})
+    body["spec"]["containers"] += [other("second", **env("A", "b")), claiming]
+    gpu, second, claims = (await stored(server, body))["containers"]
+    void = {"name": VISIBLE, "value": "void"}
+    assert "env" not in gpu
+    assert second["env"] == [{"name": "A", "value": "b"}, void, {"name": "AMD_VISIBLE_DEVICES", "value": "void"}]
+    assert claims["env"] == [void]
+
+
 async def test_a_container_with_0_gpus_gets_void_devices_and_nothing_that_is_for_gpu_pods(server: Api) -> None:
     plain = await stored(server, pod("plain", 0))
     spec = await stored(server, pod("zero", 0, container={"resources": {"limits": {"nvidia.com/gpu": "0"}}}))

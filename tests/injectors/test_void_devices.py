@@ -1,5 +1,6 @@
 """Containers without a GPU get no GPU by their image."""
 
+import json
 from typing import Any
 
 import pytest
@@ -9,7 +10,8 @@ from tests.controlplane.objects import pod
 from tests.injectors.applied import applied, unchanged
 from webhook.framework.interface import Outcome
 from webhook.injectors.void_devices import VoidDevices
-from webhook.kube.pod import Pod
+from webhook.kube.asked import AskedPod
+from webhook.kube.pod import DECISION, Pod
 from webhook.policy.model import Policy
 
 OWN = r"/spec/(containers|initContainers)/\d+/env(/-)?"
@@ -88,6 +90,42 @@ def test_a_container_without_a_gpu_gets_void(fields: dict[str, Any], env: list[A
     after, outcome = applied(VoidDevices(), case(pod(containers=[PLAIN | fields])), OWN)
     assert after["spec"]["containers"] == [PLAIN | fields | {"env": env}]
     assert outcome == Outcome("added", 1)
+
+
+@pytest.mark.parametrize(
+    ("resource", "hidden"),
+    [
+        ("amd.com/gpu", [{"name": "AMD_VISIBLE_DEVICES", "value": "void"}]),
+        ("habana.ai/gaudi", [{"name": "HABANA_VISIBLE_DEVICES", "value": "none"}]),
+        ("huawei.com/Ascend910", [{"name": "ASCEND_VISIBLE_DEVICES", "value": ""}]),
+        ("iluvatar.com/gpu", [{"name": "IX_VISIBLE_DEVICES", "value": "void"}]),
+        ("kunlunxin.com/xpu", [{"name": "CXPU_VISIBLE_DEVICES", "value": "void"}]),
+        ("hygon.com/hcu", [{"name": "HCU_VISIBLE_DEVICES", "value": "void"}]),
+        ("mthreads.com/gpu", []),
+        ("nvidia.com/gpu", []),
+    ],
+)
+def test_the_variable_of_the_vendor_whose_gpus_the_pod_asks_for_is_set_too(resource: str, hidden: list[Any]) -> None:
+    before = pod(containers=[container("main", gpu=None, limits={resource: "1"}), PLAIN | {"name": "beside"}])
+    claiming = PLAIN | {"name": "claiming", "resources": {"claims": [{"name": "gpu"}]}}
+    before["spec"]["containers"].append(claiming)
+    gpus = Policy.load("{}").gpus
+    made = case(before)
+    made = made._replace(context=made.context._replace(gpus=gpus, pod=AskedPod(before, gpus)))
+    after, outcome = applied(VoidDevices(), made, OWN)
+    gpu, beside, claims = after["spec"]["containers"]
+    assert "env" not in gpu
+    assert beside["env"] == [VOID, *hidden]
+    assert claims["env"] == [VOID], "what a driver of DRA sets there is not known"
+    assert outcome == Outcome("added", 2)
+
+
+def test_what_the_author_wrote_is_not_taken_away_with_what_was_added() -> None:
+    both = {"name": "both", "image": "i", "resources": {"limits": {"nvidia.com/gpu": "1"}}, "env": [VOID]}
+    first, _ = applied(VoidDevices(), case(pod(containers=[PLAIN, both])), OWN)
+    record = json.dumps({"units": {"voidDevices": ["added", 1]}})
+    first["metadata"].setdefault("annotations", {})[DECISION] = record
+    assert unchanged(VoidDevices(), case(first)) == Outcome("none")
 
 
 def test_init_containers_and_sidecars_beside_a_gpu_container_get_void() -> None:

@@ -37,6 +37,7 @@ ALLOWED: dict[str, Case] = {
         f"{value or 'nothing'} in a container without a GPU": case(pod(gpus=0, env={VISIBLE: value}))
         for value in ("void", "none", "")
     },
+    "no Gaudi": case(pod(gpus=0, env={"HABANA_VISIBLE_DEVICES": "none"})),
     "another spelling, which no runtime reads": case(pod(env={VISIBLE.lower(): "all"})),
     "the check of the driver switched off": case(pod(env={"NVIDIA_DISABLE_REQUIRE": "1"})),
     "driver libraries, which are no devices": case(pod(env={"NVIDIA_DRIVER_CAPABILITIES": "all"})),
@@ -131,6 +132,21 @@ REFUSED: dict[str, tuple[Case, list[str]]] = {
     "a CUDA version beside a variable that takes a device": (
         case(pod(gpus=0, env={"CUDA_VERSION": "12.4", "NVIDIA_MIG_CONFIG_DEVICES": ""})),
         _OF_CUDA,
+    ),
+    "what Gaudi's runtime takes for all of them": (
+        case(pod(gpus=0, env={"HABANA_VISIBLE_DEVICES": "void", "HABANA_VISIBLE_DEVICES_2": "none"})),
+        [
+            *messages(_PAST, ["HABANA_VISIBLE_DEVICES"], '"void"'),
+            messages(_PAST, ["", "HABANA_VISIBLE_DEVICES_2"], '"none"')[1],
+        ],
+    ),
+    "Gaudi's variable without a value": (
+        case(pod(gpus=0, env={"HABANA_VISIBLE_DEVICES": ""})),
+        messages(_PAST, ["HABANA_VISIBLE_DEVICES"], '""'),
+    ),
+    "a ROCm version, which Hygon's runtime takes for all of them": (
+        case(pod(gpus=0, env={"ROCM_VERSION": "6.1"})),
+        messages(_ALONE, ["ROCM_VERSION"], '"6.1"', ", which asks for no GPU"),
     ),
     "a CUDA version without a GPU": (case(pod(gpus=0, env={"CUDA_VERSION": "12.4"})), _OF_CUDA),
 }

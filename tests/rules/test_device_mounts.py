@@ -44,6 +44,13 @@ REFUSED: dict[str, tuple[Case, list[str]]] = {
         )
         for path in _PATHS
     },
+    "devices of another vendor": (
+        case(pod(containers=[mounting("/var/run/hcu-container-devices/0")])),
+        [
+            'spec.containers[0].volumeMounts[0].mountPath: saw "/var/run/hcu-container-devices/0" in container "main", '
+            + _END.replace("nvidia", "hcu")
+        ],
+    ),
     "every kind of container": (
         case(
             pod(

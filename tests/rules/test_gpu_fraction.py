@@ -53,6 +53,16 @@ ALLOWED: dict[str, Case] = {
     "a limit alone": by_container(main_limit="80Gi"),
     "how the part of the pod is computed with": by_container(main_mode="time-slicing", note="gpu-fraction=0.5"),
     "what KAI itself writes of megabytes": by_container(main_request="4Gi", note="gpu-memory=4096"),
+    "limits of a fraction": case(
+        part(
+            **{"gpu-fraction.limit": "0.8", "kai.scheduler/container.main.gpu-memory.portion.limit": "0.80000"},
+            gpu_fraction="0.5",
+        )
+    ),
+    "a limit of megabytes": case(part(**{"gpu-memory.limit": "4Gi"}, gpu_memory="4096")),
+    "limits that are not about GPUs": case(
+        part(**{"team.example/limit": "x", "my-gpu-memory.limit": "x"}, gpu_memory="4096")
+    ),
     "a word of the scheduler, which deviceAnnotations refuses": case(
         part(**{"nvidia.com/container.x.gpus.devices": "0"}, gpu_fraction="0.5")
     ),
@@ -156,6 +166,41 @@ REFUSED |= {
             f'spec.containers[0].resources.limits[nvidia.com/gpu]: saw a GPU resource beside the annotation {REQUEST}="8Gi", wanted '
             "one of the two. Remove the GPU resource to get a part of a GPU, or the annotation to get whole ones."
         ],
+    ),
+}
+_PORTION = "kai.scheduler/container.side.gpu-memory.portion.limit"
+_OF_FRACTION = 'a number above 0 and below 1, with at most 5 digits after the point. Write it as in "0.8".'
+_OF_MEMORY = 'a quantity of GPU memory with a unit. Write it as in "8Gi".'
+REFUSED |= {
+    **{
+        f"a limit of a fraction of {text}": (
+            case(part(**{"gpu-fraction.limit": text}, gpu_fraction="0.5")),
+            message("gpu-fraction.limit", f'"{text}"', _OF_FRACTION),
+        )
+        for text in ("1", "0.0", "0.800001", "much", "nan")
+    },
+    **{
+        f"a limit of megabytes of {text}": (
+            case(part(**{"gpu-memory.limit": text}, gpu_memory="4096")),
+            message("gpu-memory.limit", f'"{text}"', _OF_MEMORY),
+        )
+        for text in ("8192", "8e3", "much", "0Gi")
+    },
+    "a limit of a fraction that is no more": (
+        case(part(**{"gpu-fraction.limit": "0.5"}, gpu_fraction="0.5")),
+        message("gpu-fraction.limit", '"0.5"', 'a limit above gpu-fraction, "0.5". Raise it, or lower the request.'),
+    ),
+    "a limit below the megabytes": (
+        case(part(**{"gpu-memory.limit": "2Gi"}, gpu_memory="4096")),
+        message("gpu-memory.limit", '"2Gi"', 'a limit of at least gpu-memory, "4096". Raise it, or lower the request.'),
+    ),
+    "a limit of what is not asked for": (
+        case(part(**{"gpu-fraction.limit": "0.8"}, gpu_memory="4096")),
+        message("gpu-fraction.limit", '"0.8"', "gpu-fraction beside it. Add gpu-fraction, or remove it."),
+    ),
+    "a limit for a container that gets no part": (
+        case(part(**{_PORTION: "0.8"}, gpu_fraction="0.5")),
+        message(_PORTION, 'a limit for container "side"', 'one for "main", which gets the part. Correct the name.'),
     ),
 }
 _LARGEST = (

@@ -23,6 +23,12 @@ _GIVES: Final = {
 }
 
 
+def _none(variable: model.Variable) -> str:
+    if variable.none is None:
+        return ""
+    return f", none with {' or '.join([f'`{value}`' if value else 'an empty value' for value in variable.none]) or 'no value'}"
+
+
 class Kind(NamedTuple):
     """A kind of fact: how it is called, and what is said of one."""
 
@@ -39,12 +45,15 @@ KINDS: Final[dict[type[Any], Kind]] = {
     model.Unhealthy: Kind("labels of sick nodes", lambda of: f"`{of.key}`: {', '.join(of.values)}"),
     model.Condition: Kind("conditions of sick nodes", lambda of: f"`{of.type}` = {of.sick}"),
     model.Taint: Kind("taints", lambda of: f"`{of.key}{f'={of.value}' if of.value else ''}`: {of.says}"),
-    model.Variable: Kind("variables", lambda of: f"`{of.name}`: {_GIVES[of.gives]}"),
+    model.Variable: Kind("variables", lambda of: f"`{of.name}`: {_GIVES[of.gives]}{_none(of)}"),
     model.Annotation: Kind("annotations", lambda of: f"`{of.key}`: {_GIVES[of.gives]}"),
     model.Part: Kind("annotations for parts", lambda of: f"`{of.key}`"),
     model.ContainerPart: Kind(
         "annotations for parts of containers",
         lambda of: f"`{of.prefix}CONTAINER.`: {', '.join(f'`{word}`' for word in (*of.asks, *of.harmless))}",
+    ),
+    model.PartLimit: Kind(
+        "limits of parts", lambda of: f"`{of.prefix}{'CONTAINER.' * bool(of.prefix)}{of.key}`: of `{of.of}`"
     ),
     model.SharedBy: Kind("who gets a part", lambda of: f"`{of.container}`, `{of.config_map}`"),
     model.HostPath: Kind(
@@ -81,6 +90,15 @@ def lines() -> Iterator[str]:
 
 
 def _missing(vendor: Vendor) -> Iterator[str]:
-    known: set[type[Fact]] = {type(fact) for of in vendor.facts.values() for fact in of}
-    if model.Resource in known and model.Variable in known:
+    facts = [fact for of in vendor.facts.values() for fact in of]
+    known: set[type[Fact]] = {type(fact) for fact in facts}
+    if any(isinstance(fact, model.Resource) and fact.one == "whole" for fact in facts):
         yield from [KINDS[kind].noun for kind in _OF_MAKERS if kind not in known]
+    for fact in facts:
+        if (
+            isinstance(fact, model.Variable)
+            and fact.gives == "devices"
+            and fact.none is None
+            and "VISIBLE" in fact.name
+        ):
+            yield f"which value of `{fact.name}` stands for no device"

@@ -133,6 +133,6 @@ def test_something_acts_on_each_fact(fact: Fact) -> None:
 
 
 def test_no_kind_of_fact_is_left_out() -> None:
-    # tests/kube/test_other_gpus.py, tests/rules/test_cuda_driver.py
-    other = {model.ContainerPart, model.CudaImage, model.ForDesktops}
+    # tests/kube/test_other_gpus.py, tests/rules/test_cuda_driver.py, tests/rules/test_gpu_fraction.py
+    other = {model.ContainerPart, model.PartLimit, model.CudaImage, model.ForDesktops}
     assert {type(fact) for _, fact in FACTS} - other == set(READ)

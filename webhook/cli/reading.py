@@ -89,7 +89,7 @@ def measure_gpus(snapshot: Snapshot, policy: Policy, address: str | None) -> Non
     use_metrics(snapshot, policy)
 
 
-def poll_gpus(snapshot: Snapshot, policy: Policy, address: str | None) -> None:
+def poll_gpus(snapshot: Snapshot, policy: Policy, address: str | None, within: float | None = None) -> None:
     """Read GPU metrics into the snapshot.
 
     `address`: a Prometheus; "off": no metrics; None: the source that the policy names. For a snapshot from a file, None keeps
@@ -106,7 +106,7 @@ def poll_gpus(snapshot: Snapshot, policy: Policy, address: str | None) -> None:
     try:
         with Console(stderr=True).status("reading GPU metrics"):  # is shown on a terminal only
             in_pod = "KUBERNETES_SERVICE_HOST" in os.environ
-            snapshot.measured = asyncio.run(metrics.measure(snapshot, settings, in_pod=in_pod))
+            snapshot.measured = asyncio.run(metrics.measure(snapshot, settings, in_pod=in_pod, within=within))
     except SourceFailed as error:
         unknown = "utilisation, memory, temperature and idle GPUs are not known"
         say(f"warning: GPU metrics cannot be read: {unknown}: {error}. Give --metrics URL, or --metrics off", "yellow")

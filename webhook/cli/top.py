@@ -1,8 +1,12 @@
 """`gpu-admission top`: the GPUs of nodes, pools and models, and who has them, how busy they are, and how many are free."""
 
 from collections import Counter
+<<<<<<< HEAD
 from collections.abc import Iterator, Mapping, Sequence
 from datetime import UTC, datetime
+=======
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+>>>>>>> main
 from typing import Annotated, Any, Final, Literal
 
 import typer
@@ -16,11 +20,16 @@ from webhook.errors import BadInput
 from webhook.kube.gpus import DIVIDED, Gpus
 from webhook.nodes.utilisation import IDLE_FOR
 from webhook.policy.model import Policy
+<<<<<<< HEAD
 from webhook.state.gpu_amounts import gpu_number
 from webhook.text import amount_number, exact_amount, listed, no_such, plural, quoted
 from webhook.whatif.cluster.report import gpu_nodes, holder, holders, pools, report
+=======
+from webhook.text import amount_number, listed, no_such, plural, quoted
+from webhook.whatif.cluster.report import AMOUNTS, UNKNOWN, gpu_nodes, holder, holders, pools, report, together
+>>>>>>> main
 from webhook.whatif.cluster.snapshot import CLAIMS, ENGINE, Snapshot
-from webhook.whatif.cluster.sums import by_kind, larger, largest, left_out, unusable
+from webhook.whatif.cluster.sums import by_kind, larger, largest
 
 _STYLES = {"healthy": "green", "cordoned": "yellow", "notReady": "red", "unhealthy": "red", "offersNoGpus": "red"}
 _NO_MORE: Final = "with no tolerations but the webhook's"
@@ -28,8 +37,6 @@ _MEASURED: Final = {"idle": "IDLE", "utilisation": "UTILISATION", "memory": "MEM
 """Column titles of GPU metrics, by their key in the document."""
 
 
-Group = tuple[str, Mapping[str, Any], list[dict[str, Any]]]
-"""Nodes that belong together: how they are called, the sums of their GPUs, and their documents."""
 By = Literal["namespace", "workload", "class", "model"]
 What = Literal["nodes", "models", "namespaces", "workloads", "classes"]
 _BY: Final[Mapping[What, By | None]] = {
@@ -100,19 +107,24 @@ def top(
         )
         if model:
             reports = _of_model(reports, model)
-        if "Pod" in snapshot.missing and file is None:
-            return without_pods.shown(snapshot, reports, output)
         if watch and output in ("table", "wide"):
             clear()
         jobs = largest(reports, snapshot, rules) if by in (None, "model") else []
         sums = sums_by(by, reports, idle_by_namespace(snapshot), jobs) if by else reports
+<<<<<<< HEAD
         if document([*map(as_written, sums)], output, "Top"):
             return None
+=======
+        if document(sums, output, "Top"):
+            return
+>>>>>>> main
         if by in (None, "model") or not reports:
             some = " on these nodes" if names or labels or model else ""
             _print(reports, labels, by, jobs, rules.gpus, some=some, wide=output == "wide")
-            if text := left_out(reports, rules.gpus):
-                say(text, "dim")
+            if _has(reports, "unusable"):
+                say("unusable: on nodes that take no pods, sick, or not offered", "dim")
+            if "Pod" in snapshot.missing and snapshot.access:
+                without_pods.show(snapshot, snapshot.access)
         else:
             _print_holders(sums, by, snapshot.taken)
         if any("idle" in each or "idleFor" in each for each in (*reports, *sums)):
@@ -121,7 +133,7 @@ def top(
                 say(why_not_since(snapshot), "dim")
         elif sums and metrics is None and (file or rules.file.gpu_metrics.source == "off"):
             say(why_not_measured(file, rules), "dim")
-        return None
+        return
 
     repeated(refresh, watch=watch, from_file=file is not None)
 
@@ -240,48 +252,50 @@ def _print(
     if not reports:
         return say(f"no node with {labels} has GPUs" if labels else "no node has GPUs")
     known = [key for key in _MEASURED if any(key in node for node in reports)]
-    away = ["UNUSABLE"] if any(unusable(reports).values()) else []
-    titles = ["RESOURCE", "TOTAL", "ALLOCATED", "PROMISED", "FREE", *away, "USED", *[_MEASURED[key] for key in known]]
+    parts = [part for part in AMOUNTS if part != "unusable" or _has(reports, part)]
+    if _has(reports, UNKNOWN):
+        parts = ["total", "allocated", UNKNOWN]
+    titles = ["RESOURCE", *map(str.upper, parts), "USED", *[_MEASURED[key] for key in known]]
     rows = [
         [node["name"], node["pool"], node["model"], _health(node), *line]
         + ([*_host(node), listed(node["taints"]), _pods(node)] if wide else [])
         for node in reports
-        for line in _lines(node, known, [node], apart=bool(away))
+        for line in _lines(node, known, parts)
     ]
     if by is None:
         more = ["FREE CPU", "FREE MEMORY", "TAINTS", "PODS"] if wide else []
         table(["NODE", "POOL", "MODEL", "HEALTH", *titles, *more], rows, drop=_DROPPED)
         out("")
     of: Literal["pool", "model"] = "model" if by else "pool"
-    groups: list[Group] = [
-        (group[of] or "-", group, [n for n in reports if n[of] == group[of]]) for group in pools(reports, of)
-    ]
-    every, groups = (groups[-1:], groups[:-1]) if groups[-1][1][of] is None else ([], groups)
-    groups = [part for group in groups for part in _apart(group, of, gpus)]
-    if every:
-        groups += [(name, [*pools(those, of)][-1], those) for name, those in by_kind(reports, gpus)]
     sums = [
         [name, group["gpus"][line[0]]["nodes"], *line]
-        for name, group, those in groups
+        for name, group in _groups(reports, of, gpus)
         if group["gpus"]
-        for line in _lines(group, known, those, apart=bool(away))
+        for line in _lines(group, known, parts)
     ]
     table([of.upper(), "NODES", *titles], sums, drop=[each for each in _DROPPED if each != of.upper()])
     out("")
+    if UNKNOWN in parts:
+        return None
     job = "; ".join(map(_job, larger(jobs))) or "none, as no healthy node has a free GPU and CPU"
     return show(Text(f"largest job that could start now{some}: {job}"))
 
 
-def _apart(group: Group, of: Literal["pool", "model"], gpus: Gpus) -> Iterator[Group]:
-    """A group, or its parts by kind of GPU if a resource of it stands for several kinds: 8 GPUs and 56 slices are no 64."""
-    name, _, those = group
-    kinds = [*by_kind(those, gpus)]
-    named = Counter([resource for _, nodes in kinds for resource in {key for node in nodes for key in node["gpus"]}])
-    if max(named.values(), default=1) == 1:
-        yield group
-        return
-    for kind, nodes in kinds:
-        yield f"{name}, {kind}", [*pools(nodes, of)][-1], nodes
+def _groups(
+    reports: list[dict[str, Any]], of: Literal["pool", "model"], gpus: Gpus
+) -> Iterator[tuple[str, dict[str, Any]]]:
+    """Each pool or model with its sums, by kind of GPU if a resource of it stands for several: 8 GPUs and 56 slices are no 64.
+    Then each kind of all."""
+    names = sorted({node[of] for node in reports})
+    for name in [*names, None] if len(names) > 1 else names:
+        those = [node for node in reports if name in (None, node[of])]
+        kinds = [*by_kind(those, gpus)]
+        named = Counter([key for _, nodes in kinds for key in {key for node in nodes for key in node["gpus"]}])
+        if name is not None and max(named.values(), default=1) == 1:
+            yield name or "-", together(those)
+        else:
+            for kind, nodes in kinds:
+                yield kind if name is None else f"{name or '-'}, {kind}", together(nodes)
 
 
 def _job(largest: Mapping[str, Any]) -> str:
@@ -294,21 +308,20 @@ def _job(largest: Mapping[str, Any]) -> str:
     return f"{first} {unit}{model}{''.join([f', or {each}' for each in others])}, {more}"
 
 
-def _lines(
-    entry: Mapping[str, Any], known: Sequence[str], of: list[dict[str, Any]], *, apart: bool
-) -> Iterator[list[Any]]:
-    """The rows of a node or a pool, one for each GPU resource, counted as on the page. The first row has the GPU metrics of the
-    keys `known`. `of`: its nodes. `apart`: with those that are unusable in a column of their own."""
-    away = unusable(of)
+def _has(reports: Iterable[Mapping[str, Any]], part: str) -> bool:
+    return any(counts.get(part) for node in reports for counts in node["gpus"].values())
+
+
+def _lines(entry: Mapping[str, Any], known: Sequence[str], parts: Sequence[str]) -> Iterator[list[Any]]:
+    """The rows of a node or a pool, one for each GPU resource. The first row has the GPU metrics of the keys `known`."""
     numbers = [_cell(key, entry.get(key)) for key in known]
     for resource, gpus in entry["gpus"].items():
         one = f" ({entry['one']}s)" if "one" in entry and resource in DIVIDED else ""
-        amounts = [gpus[key] for key in ("total", "allocated", "promised")]
-        amounts += [gpu_number(gpus["free"] - away[resource]), *([gpu_number(away[resource])] if apart else [])]
-        yield [f"{resource}{one}", *amounts, bar(gpus["allocated"] + gpus["promised"], gpus["total"]), *numbers]
+        used = bar(gpus["allocated"] + gpus["promised"], gpus["total"])
+        yield [f"{resource}{one}", *[gpus.get(part, 0) for part in parts], used, *numbers]
         numbers = [""] * len(known)
     if not entry["gpus"]:
-        yield ["", 0, 0, 0, 0, *([0] if apart else []), "", *numbers]
+        yield ["", *[0 for _ in parts], "", *numbers]
 
 
 def _cell(key: str, value: Any) -> Any:

@@ -29,12 +29,13 @@ from webhook.whatif.cluster.report import stays
 from webhook.whatif.cluster.snapshot import Object, Snapshot, key_of
 from webhook.whatif.manifests import NO_PODS, Planned, claims_in, planned_in, texts_of
 from webhook.whatif.offline import opted_in
-from webhook.whatif.tried import Outcome, Tried, try_pods
+from webhook.whatif.tried import FREE, Outcome, Tried, try_pods
 
 Output = Literal["diff", "wide", "patch", "yaml", "json", "junit", "sarif"]
 _NO_CLUSTER: Final = (
     "without a cluster or a snapshot: nodes, quotas and priorities are not known, and no node is chosen"
 )
+_LEFT: Final = ("free GPUs", "free slices", "free shares", "whole nodes")
 _MAX_ADDED: Final = 10_000
 
 
@@ -282,7 +283,8 @@ def _print_left(outcome: Outcome, *, wide: bool) -> None:
         or not asked
         or resource in asked
         or len(set(amounts["free"].values())) > 1  # KAI takes whole ones for parts
-        for title, key in (("free GPUs", "free"), ("whole nodes", "wholeNodes"))
+        for title, key in zip(_LEFT, (*FREE, "wholeNodes"), strict=True)
+        if key in amounts
     ]
     if outcome.waited["before"]:
         rows.append(["waiting pods of others", "", *outcome.waited.values()])

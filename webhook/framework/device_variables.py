@@ -1,8 +1,7 @@
 """The environment variables by which container runtimes hand out devices.
 
-Sources: NVIDIA/nvidia-container-toolkit internal/config/image/cuda_image.go (VisibleDevices, IsLegacy), internal/modifier/cdi.go
-(gatedDevices, imexDevices); the runtimes of AMD, Habana, Ascend, MThreads, Cambricon, MetaX, Iluvatar, Enflame, Hygon, Kunlunxin,
-XDXCT and AWS Neuron; the order of variables: kubelet GenerateRunContainerOptions.
+Sources: docs/vendors.md; NVIDIA/nvidia-container-toolkit internal/modifier/cdi.go (gatedDevices, imexDevices); the order of
+variables: kubelet GenerateRunContainerOptions.
 """
 
 from collections.abc import Mapping
@@ -11,7 +10,7 @@ from typing import Any, Final
 from webhook.kube import cel
 from webhook.kube.other_gpus import PART_CONFIGMAP
 from webhook.kube.pod import Pod, annotations_of
-from webhook.text import bare, quoted
+from webhook.text import bare, matches, quoted
 from webhook.vendors.catalogue import every, variables
 from webhook.vendors.model import Variable
 
@@ -19,10 +18,28 @@ DEVICES: Final = variables("devices")
 """Variables that container runtimes read (name patterns)."""
 PROGRAMS: Final = (*variables("own", "nothing"), "JAX_*", "RAY_*", "VLLM_*")
 """Variables with similar names that only programs in the container read (name patterns)."""
-NVIDIA, VOID = next((each.name, each.hides) for each in every(Variable) if each.hides)
+NVIDIA, VOID = next((each.name, each.none[0]) for each in every(Variable) if each.none)
 """The variable with which an image may ask for all GPUs, and its value for none."""
+LEGACY: Final = variables("legacy")
+"""Variables that stand for all devices, where no other does."""
 _NOTHING = ("", "void", "none")
-NO_DEVICE = f'(!has(e.valueFrom) && e.?value.orValue("") in {cel.literal(_NOTHING)})'
+_OTHERWISE = {
+    each.name: each.none for each in every(Variable) if each.none is not None and not {*_NOTHING} <= {*each.none}
+}
+"""Variables with which one of these does give devices, exact names before patterns, and their values for none."""
+_ODD = tuple([name.removesuffix("*") for name in _OTHERWISE])
+
+
+def _no_device() -> str:
+    value = 'e.?value.orValue("")'
+    expression = f"{value} in {cel.literal(_NOTHING)}"
+    for name, none in reversed(_OTHERWISE.items()):
+        takes_none = f"{value} in {cel.literal(none)}" if none else "false"
+        expression = f"({cel.matches('e.name', [name])} ? {takes_none} : {expression})"
+    return f"(!has(e.valueFrom) && {expression})"
+
+
+NO_DEVICE = _no_device()
 """`takes_no_device` in CEL, for variable `e`."""
 _PREFIX = f'{cel.ANNOTATIONS}[?"{PART_CONFIGMAP}"].orValue("")'
 _NAMED = f"e.name == {cel.literal(NVIDIA)}"
@@ -39,7 +56,13 @@ HIDDEN = cel.all_of([cel.env(_NAMED), f"!{cel.env(f'{_NAMED} && !{NO_DEVICE}')}"
 
 def takes_no_device(entry: Mapping[str, Any]) -> bool:
     """Whether the value of a variable asks for no device. The value of a reference is not known and counts as asking."""
-    return not entry.get("valueFrom") and (entry.get("value") or "") in _NOTHING
+    value = entry.get("value") or ""
+    if value not in _NOTHING or entry.get("valueFrom"):
+        return False
+    name = entry.get("name") or ""
+    if not name.startswith(_ODD):
+        return True
+    return value in next(none for pattern, none in _OTHERWISE.items() if matches(pattern, name))
 
 
 def is_part_of_gpu(entry: Mapping[str, Any], pod: Pod) -> bool:

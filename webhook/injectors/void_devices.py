@@ -1,11 +1,14 @@
-"""Sets `NVIDIA_VISIBLE_DEVICES=void` in containers without a GPU, so that their image cannot take GPUs.
+"""Sets variables such as `NVIDIA_VISIBLE_DEVICES=void` in containers without a GPU, so that their image cannot take GPUs.
 
 CUDA images set `NVIDIA_VISIBLE_DEVICES=all`. If the NVIDIA runtime is the default of the node and hands out devices by that
 variable, a container without a GPU limit sees every GPU of the node. The image is not known here, but the container's `env`
 overrides both the image and `envFrom`, and `void` stands for no GPU. A container that sets the variable itself is left alone;
 the rule `deviceEnv` checks it.
 
-A container with a claim gets the variable too. A claim may be for any device, and CDI, which serves it, does not read this
+In a pod that asks for GPUs of another vendor, that vendor's variable is set too (`ofVendors`): the pod goes to a node where that
+vendor's runtime may be the default. Not in a container with a claim: what a driver of DRA sets there is not known.
+
+A container with a claim gets NVIDIA's variable too. A claim may be for any device, and CDI, which serves it, does not read this
 variable (NVIDIA's own CDI specifications set it to `void`). So every container of a pod whose GPUs come by DRA alone gets it.
 
 Where a pod of KAI or Run:ai asks for a part of a GPU by annotation, one container gets it, and their scheduler sets the variable
@@ -15,31 +18,40 @@ there. The others get `void`. With another scheduler the annotation has no meani
 component `manifests/components/every-pod` changes that.
 
 Fields: env of spec.containers and spec.initContainers without a GPU limit. Source: NVIDIA/nvidia-container-toolkit
-internal/config/image/cuda_image.go (VisibleDevices, IsLegacy).
+internal/config/image/cuda_image.go (VisibleDevices, IsLegacy); of other vendors, docs/vendors.md.
 """
 
 from collections.abc import Iterable, Mapping
-from typing import ClassVar, Self
+from typing import Annotated, Any, ClassVar, Final, Self
 
 from pydantic import Field
 
 from webhook.framework.device_variables import NVIDIA, VOID
 from webhook.framework.interface import Context, Edit, Gpus, Injector, Outcome, ProfileView
 from webhook.kube import cel
+from webhook.kube.gpus import vendor
 from webhook.kube.other_gpus import asks_for_part, fraction_container, has_other_gpu
+from webhook.kube.pod import Container, Pod, requests_of
 from webhook.kube.record import outcome_of, record_of
+from webhook.vendors.catalogue import hiding
+
+_NAME: Final = "[A-Za-z_][A-Za-z0-9_]*"
 
 
 class VoidDevices(Injector):
     handles_claims: ClassVar[bool] = True
     protects: ClassVar[bool] = True
+    differs: ClassVar[str] = "tells the vendor of a pod's GPUs by its resources alone, not by its claims"
     sentences: ClassVar[Mapping[str, str]] = {
         "added": "the GPUs of the node are hidden from {container} without a GPU",
         "none": "no container without a GPU had to be changed",
     }
 
-    variable: str = Field(default=NVIDIA, pattern=r"^[A-Za-z_][A-Za-z0-9_]*$")
+    variable: str = Field(default=NVIDIA, pattern=f"^{_NAME}$")
     value: str = VOID
+    of_vendors: dict[str, Annotated[str, Field(pattern=f"^{_NAME}=")]] = hiding()
+    """In pods that ask for GPUs of other vendors: by the domain of their resources, the variable that hides these, and its
+    value."""
     all_pods: bool = Field(default=False, alias="everyPod")
     """true: pods without any GPU too. This needs the component manifests/components/every-pod: without it the API server does not
     send us these pods."""
@@ -60,31 +72,69 @@ class VoidDevices(Injector):
         pod, part, count = context.pod, None, 0
         if pod.spec.get("schedulerName") in (self.schedulers or ()) and asks_for_part(pod.annotations):
             part = fraction_container(pod.json)
-        ours = outcome_of(record_of(pod.json), "voidDevices")[:1] == ["added"]
-        entry = {"name": self.variable, "value": self.value}
-        for container in pod.containers:
-            if container.list_name == "ephemeralContainers":
-                continue
-            if container.has_gpu(context.gpus) or has_other_gpu(container.spec) or container.name == part:
-                if ours:  # it got the GPU from another webhook after an earlier call
-                    env = container.spec.get("env") or []
-                    edit.put((*container.path, "env"), [each for each in env if each != entry])
-                continue
-            if any([entry.get("name") == self.variable for entry in container.spec.get("env") or ()]):
-                continue
-            edit.extend((*container.path, "env"), [entry])
-            count += 1
+        entries = [{"name": self.variable, "value": self.value}, *self._of_vendors(context)]
+        getting: list[Container] = []
+        without: list[Container] = []
+        for container in [each for each in pod.containers if each.list_name != "ephemeralContainers"]:
+            gets = container.has_gpu(context.gpus) or has_other_gpu(container.spec) or container.name == part
+            (getting if gets else without).append(container)
+        self._take_back(edit, pod.json, getting, without, entries)
+        for container in without:
+            named = {each.get("name") for each in container.spec.get("env") or ()}
+            claims = bool((container.spec.get("resources") or {}).get("claims"))
+            if missing := [each for each in (entries[:1] if claims else entries) if each["name"] not in named]:
+                edit.extend((*container.path, "env"), missing)
+                count += 1
         return Outcome("added", count) if count else Outcome("none")
+
+    def _of_vendors(self, context: Context) -> list[dict[str, str]]:
+        asked = {vendor(name) for each in context.pod.containers for name in requests_of(each.spec)}
+        asked |= context.other_gpus
+        pairs = [pair.partition("=") for domain, pair in self.of_vendors.items() if domain in asked]
+        return [{"name": name, "value": value} for name, _, value in pairs if name != self.variable]
+
+    @staticmethod
+    def _take_back(
+        edit: Edit, pod: Pod, getting: list[Container], without: list[Container], entries: list[dict[str, str]]
+    ) -> None:
+        """Takes what an earlier call wrote from containers that got a GPU from another webhook after it, and no more than that
+        call wrote: their author may have written the same."""
+        wrote = outcome_of(record_of(pod), "voidDevices")
+        left = wrote[1] if wrote[:1] == ["added"] and isinstance(wrote[-1], int) else 0
+        left -= sum([_has(each, entries[0]) for each in without]) if left else 0
+        for container in [each for each in getting if _has(each, entries[0])][: max(0, left)]:
+            env = container.spec["env"]
+            edit.put((*container.path, "env"), [each for each in env if not any(_is(each, of) for of in entries)])
+
+    def variables(self) -> Iterable[tuple[str, str]]:
+        """`hidden`: domain with a slash, variable and value, of those that are for the pod."""
+        pairs = {"": f"{self.variable}={self.value}", **self.of_vendors}
+        rows = [[f"{of}/" if of else "", *pair.split("=", 1)] for of, pair in pairs.items()]
+        asks = " || ".join(f"{asked('c')}.exists(k, k.startsWith(h[0]))" for asked in (cel.limits, cel.requests))
+        listed = f"[{', '.join(map(cel.literal, rows))}]"
+        yield "hidden", f'{listed}.filter(h, h[0] == "" || variables.containers.exists(c, {asks}))'
 
     def exported(self, gpus: Gpus) -> Iterable[str]:
         scheduler = f'object.spec.?schedulerName.orValue("") in {cel.literal(self.schedulers or ())}'
         part = cel.all_of([scheduler, cel.FRACTION, cel.GETS_FRACTION])
+        named = f"{cel.field('c', 'env')}.exists(e, e.name == h[1])"
+        claims = "c.?resources.?claims.orValue([]).size() > 0"
+        missing = f'variables.hidden.filter(h, !{named} && (h[0] == "" || !({claims})))'
         for kind in cel.LISTS:
-            exists = f"{cel.field('c', 'env')}.exists(e, e.name == {cel.literal(self.variable)})"
             path = f'"/spec/{kind}/" + string(i) + "/env"'
-            entry = f"Object.spec.{kind}.env{{name: {cel.literal(self.variable)}, value: {cel.literal(self.value)}}}"
+            entry = f"Object.spec.{kind}.env{{name: h[1], value: h[2]}}"
             patch = (
                 f'(has(c.env) ? [] : [JSONPatch{{op: "add", path: {path}, value: []}}]) + '
-                f'[JSONPatch{{op: "add", path: {path} + "/-", value: {entry}}}]'
+                f'{missing}.map(h, JSONPatch{{op: "add", path: {path} + "/-", value: {entry}}})'
             )
-            yield cel.for_each(kind, f"!{cel.ASKS} && !{cel.has_other_gpu('c')} && !{exists} && !{part}", patch)
+            condition = f"!{cel.ASKS} && !{cel.has_other_gpu('c')} && {missing}.size() > 0 && !{part}"
+            yield cel.for_each(kind, condition, patch)
+
+
+def _is(entry: Mapping[str, Any], of: Mapping[str, str]) -> bool:
+    """Whether a variable is this one. The API server leaves out a value that is empty."""
+    return entry.get("name") == of["name"] and (entry.get("value") or "") == of["value"] and not entry.get("valueFrom")
+
+
+def _has(container: Container, of: Mapping[str, str]) -> bool:
+    return any([_is(each, of) for each in container.spec.get("env") or ()])

@@ -152,7 +152,15 @@ POD: Final[dict[str, Any]] = {
         "topologySpreadConstraints": [{"topologyKey": STRING, "labelSelector": SELECTOR}],
         "schedulingGates": [{}],
         "resourceClaims": [{"name": STRING}],
-        "volumes": [{"name": STRING, "hostPath": {"path": STRING, "type": STRING}, "gitRepo": {}}],
+        "volumes": [
+            {
+                "name": STRING,
+                "hostPath": {"path": STRING, "type": STRING},
+                "gitRepo": {},
+                "persistentVolumeClaim": {"claimName": STRING},
+                "emptyDir": {"medium": STRING},
+            }
+        ],
         "nodeName": STRING,
         "schedulerName": STRING,
         "priorityClassName": STRING,

@@ -6,8 +6,9 @@ the limits are. Every vendor has its own variable, and nearly all names end in `
 ending is refused, even an unknown one, unless it is known that only programs in the container read it.
 
 Fields read:   env[*].name, .value and .valueFrom of spec.containers, initContainers and ephemeralContainers
-Allowed:       a value that takes no device ("", void, none); CUDA_VISIBLE_DEVICES and the other variables of `programs`;
-               NVIDIA_DRIVER_CAPABILITIES, which selects libraries; what the webhook of KAI or Run:ai writes for a part of a GPU
+Allowed:       a value that takes no device ("", void, none; for Gaudi none alone, since its runtime takes the others for all
+               devices); CUDA_VISIBLE_DEVICES and the other variables of `programs`; NVIDIA_DRIVER_CAPABILITIES, which selects
+               libraries; what the webhook of KAI or Run:ai writes for a part of a GPU
 Refused:       any other value; any valueFrom, whose value is not known here; `besideGpu` in a container without a GPU
 Warned about:  beside a GPU limit: a value that takes no device (the container does not see its GPU), and `besideGpu`
 DRA:           the same with a claim as without: a claim is no GPU limit. `void` beside a claim hides nothing, since CDI does
@@ -23,6 +24,7 @@ from typing import Any, ClassVar
 from webhook.framework.device_variables import (
     DEVICES,
     HIDDEN,
+    LEGACY,
     NO_DEVICE,
     NVIDIA,
     PART,
@@ -40,7 +42,6 @@ from webhook.text import Patterns, bare, matches_any, quoted
 from webhook.vendors.catalogue import variables
 
 _SUFFIX = "_VISIBLE_DEVICES"
-(_LEGACY,) = variables("legacy")
 _PAST = "no such variable: it hands out devices past the GPU limit"
 _NODE = "no such variable: it hands out devices of the node that no limit counts"
 _ALL = "no such variable: alone it stands for all GPUs of the node"
@@ -83,12 +84,12 @@ class DeviceEnv(Rule):
 
     @cached_property
     def _patterns(self) -> Patterns:
-        return Patterns((*self.names, _LEGACY, *self.beside_gpu))
+        return Patterns((*self.names, *LEGACY, *self.beside_gpu))
 
     def _violation(self, entry: Mapping[str, Any], with_gpu: bool, hidden: bool) -> tuple[str, str, str, bool] | None:
         """What is seen besides the variable, what is wanted, the next step, and whether it is only a warning; None: allowed."""
         name, alone = entry["name"], "" if with_gpu else ", which asks for no GPU"
-        if name == _LEGACY:
+        if name in LEGACY:
             fix = f"Remove it, or set {NVIDIA} to void beside it"
             return None if with_gpu or hidden else (alone, _ALL, fix, False)
         if name in self.beside_gpu:
@@ -100,14 +101,14 @@ class DeviceEnv(Rule):
 
     def exported(self, gpus: Gpus) -> Iterable[Check]:
         by_suffix = f'e.name.endsWith("{_SUFFIX}") && !{cel.matches("e.name", self.programs)}'
-        apart = f"!(e.name in {cel.literal((_LEGACY, *self.beside_gpu))})"
+        apart = f"!(e.name in {cel.literal((*LEGACY, *self.beside_gpu))})"
         named = cel.all_of([apart, cel.any_of([cel.matches("e.name", self.names), by_suffix])])
         wanted = f"no variable such as {NVIDIA}: it hands out devices past the GPU limit"
         yield Check("container", cel.env(f"{named} && !{NO_DEVICE} && !{PART}"), wanted)
         hides = cel.all_of([cel.env(f"{named} && {NO_DEVICE}"), cel.ASKS])
         yield Check("container", hides, "no variable that hides the GPU from its container", only_warn=True)
-        legacy = cel.all_of([cel.env(f"e.name == {cel.literal(_LEGACY)}"), f"!{cel.ASKS}", f"!{HIDDEN}"])
-        yield Check("container", legacy, f"no {_LEGACY} without a GPU: alone it stands for all GPUs")
+        legacy = cel.all_of([cel.env(f"e.name in {cel.literal(LEGACY)}"), f"!{cel.ASKS}", f"!{HIDDEN}"])
+        yield Check("container", legacy, f"no {' or '.join(LEGACY)} without a GPU: alone it stands for all GPUs")
         node = cel.env(f"e.name in {cel.literal(self.beside_gpu)} && !{NO_DEVICE}")
         wanted = f"no {', '.join(self.beside_gpu)}: devices of the node that no limit counts"
         yield Check("container", cel.all_of([node, f"!{cel.ASKS}"]), wanted)

@@ -6,11 +6,13 @@ these annotations alone gets no GPU.
 
 Fields read:   metadata.annotations[gpu-fraction], [gpu-memory], [gpu-fraction-num-devices], [gpu-fraction-container-name], and
                [nvidia.com/container.NAME.…] with gpu-memory.request, gpu-memory.limit, gpu-compute.mode or gpu-compute.request
-               at the end; names and GPU resources of all containers; spec.schedulerName; labels of nodes with GPUs
+               at the end; [gpu-fraction.limit], [gpu-memory.limit], [kai.scheduler/container.NAME.gpu-memory.portion.limit];
+               names and GPU resources of all containers; spec.schedulerName; labels of nodes with GPUs
 Allowed:       a fraction above 0 and below 1, megabytes, or a quantity of memory for one container, whose limit is not below its
                request; no GPU resources beside it
 Refused:       for a scheduler of `schedulers`: a fraction and megabytes together; numbers out of range; GPU resources beside
-               them; annotations for two containers, or for one that the pod does not have; a request above its limit
+               them; annotations for two containers, or for one that the pod does not have; a request above its limit; a limit
+               without the request that it is for
 Warned about:  such an annotation, whatever it says, for any other scheduler; more memory than any GPU has now
 Not for DRA:   claims have no fractions.
 
@@ -24,10 +26,11 @@ from typing import ClassVar
 from webhook.errors import QuantityError
 from webhook.framework.interface import Context, Finding, Rule
 from webhook.kube.asked import AskedPod
-from webhook.kube.other_gpus import FRACTION_CONTAINER, KAI, PartKey, part_keys
+from webhook.kube.other_gpus import FRACTION_CONTAINER, KAI, PartKey, fraction_container, part_keys
 from webhook.kube.quantity import whole
 from webhook.text import amount_words, bare, listed, number_of, plural, quoted
-from webhook.vendors.catalogue import labels
+from webhook.vendors.catalogue import every, labels
+from webhook.vendors.model import PartLimit
 
 _FRACTION, _MEMORY, _DEVICES = "gpu-fraction", "gpu-memory", "gpu-fraction-num-devices"
 _REQUEST, _LIMIT, _MODE, _COMPUTE = "gpu-memory.request", "gpu-memory.limit", "gpu-compute.mode", "gpu-compute.request"
@@ -45,6 +48,9 @@ _WANTED = {
 _MAX_LENGTH = 64
 _MIB = 1 << 20
 _MEMORY_LABELS = labels("memory")
+_LIMITS = every(PartLimit)
+_OF_FRACTION = ("a number above 0 and below 1, with at most 5 digits after the point", "0.8")
+_OF_MEMORY = ("a quantity of GPU memory with a unit", "8Gi")
 
 
 class GpuFraction(Rule):
@@ -75,6 +81,7 @@ class GpuFraction(Rule):
             if not _is_right(word, notes[key]):
                 wanted, example = _WANTED[word]
                 yield Finding(_path(key), quoted(notes[key]), wanted, f'Write it as in "{example}"')
+        yield from _wrong_limits(pod)
         if not asking:
             return
         yield from _together(notes)
@@ -96,6 +103,38 @@ def _together(notes: Mapping[str, str]) -> Iterable[Finding]:
     if _FRACTION in notes and _MEMORY in notes:
         fix = f"Keep {_FRACTION} or {_MEMORY}, not both"
         yield Finding(_path(_FRACTION), f"{quoted(notes[_FRACTION])} beside {_MEMORY}", "one of the two", fix)
+
+
+def _wrong_limits(pod: AskedPod) -> Iterable[Finding]:
+    """What is wrong with the limits of parts that are said for the pod, or as a part for one of its containers."""
+    notes = pod.annotations
+    for key in notes if "limit" in "".join(notes) else ():
+        limit = next((each for each in _LIMITS if key.startswith(each.prefix) and key.endswith(each.key)), None)
+        name = key.removeprefix(limit.prefix).removesuffix(f".{limit.key}") if limit else ""
+        if limit is None or (not limit.prefix and key != limit.key):
+            continue
+        part, gets = notes.get(limit.of), fraction_container(pod.json)
+        if not part:
+            yield Finding(_path(key), quoted(notes[key]), f"{limit.of} beside it", f"Add {limit.of}, or remove it")
+            continue
+        if limit.prefix and name != gets:
+            wanted = f"one for {quoted(gets)}, which gets the part"
+            yield Finding(_path(key), f"a limit for container {quoted(name)}", wanted, "Correct the name")
+        most, (wanted, example) = _limit(limit.of, notes[key]), _OF_FRACTION if limit.of == _FRACTION else _OF_MEMORY
+        if most is None:
+            yield Finding(_path(key), quoted(notes[key]), wanted, f'Write it as in "{example}"')
+        elif _is_right(limit.of, part) and (most <= float(part) if limit.of == _FRACTION else most < int(part)):
+            than = "above" if limit.of == _FRACTION else "of at least"
+            fix = "Raise it, or lower the request"
+            yield Finding(_path(key), quoted(notes[key]), f"a limit {than} {limit.of}, {quoted(part)}", fix)
+
+
+def _limit(of: str, text: str) -> float | None:
+    """The number in a limit of a fraction, the MiB in one of memory; None if it is none."""
+    if of == _FRACTION:
+        return float(text) if re.fullmatch(r"0?\.[0-9]{1,5}", text) and float(text) else None
+    mib = _mib(text) if not re.fullmatch(r"[0-9.eE+-]*", text) else None
+    return mib if mib and mib > 0 else None
 
 
 def _for_one_container(pod: AskedPod, said: Mapping[str, PartKey]) -> Iterable[Finding]:

@@ -54,5 +54,11 @@ class GpuNames(Rule):
             return None
         if _KNOWN.match(name) or matches_any(self.others, name):
             return None
-        known = [gpu.name for gpu in gpus.names if not gpu.name.endswith("*")]
-        return next(iter(get_close_matches(name.lower(), known, 1, _ALIKE)), None)
+        lower = name.lower()
+        letters, length = frozenset(lower), len(lower)
+        known = [
+            known
+            for known in [gpu.name for gpu in gpus.names if gpu.name[-1] != "*"]
+            if length - len(letters.difference(known)) >= _ALIKE / 2 * (length + len(known))  # most letters are in both
+        ]
+        return next(iter(get_close_matches(lower, known, 1, _ALIKE)), None)

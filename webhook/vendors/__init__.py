@@ -14,10 +14,13 @@ from webhook.vendors.eks import EKS
 from webhook.vendors.gke import GKE
 from webhook.vendors.habana import HABANA
 from webhook.vendors.hami import HAMI
+from webhook.vendors.hygon import HYGON
+from webhook.vendors.iluvatar import ILUVATAR
 from webhook.vendors.intel import INTEL
 from webhook.vendors.kai import KAI
 from webhook.vendors.karpenter import KARPENTER
 from webhook.vendors.koordinator import KOORDINATOR
+from webhook.vendors.kunlunxin import KUNLUNXIN
 from webhook.vendors.model import Vendor
 from webhook.vendors.neuron import NEURON
 from webhook.vendors.nvidia import NVIDIA
@@ -33,6 +36,9 @@ VENDORS: tuple[Vendor, ...] = (
     HABANA,
     ASCEND,
     CAMBRICON,
+    HYGON,
+    ILUVATAR,
+    KUNLUNXIN,
     NEURON,
     TPU,
     *OTHERS,

@@ -37,11 +37,17 @@ AMD: Final = Vendor(
             Profile("qpx_*", 4),
             Profile("dpx_*", 2),
         ),
+        "https://github.com/ROCm/container-toolkit/blob/main/internal/gpu-tracker/gpu-tracker.go": (
+            Variable("AMD_VISIBLE_DEVICES", none=("void", "none", "")),  # any word that is no GPU
+        ),
         "https://github.com/ROCm/container-toolkit": (
-            Variable("AMD_VISIBLE_DEVICES"),
             Variable("HIP_VISIBLE_DEVICES", "own"),
             Variable("ROCR_VISIBLE_DEVICES", "own"),
             RuntimeClass("amd*"),
+        ),
+        "https://github.com/Project-HAMi/HAMi/blob/master/charts/hami/templates/scheduler/device-configmap.yaml": (
+            Resource("amd.com/gpumem", "part"),
+            Resource("amd.com/gpucores", "part"),
         ),
         "https://github.com/ROCm/gpu-operator": (Namespace("kube-amd-gpu"),),
         "https://github.com/ROCm/k8s-gpu-dra-driver": (DeviceClass("gpu.amd.com", "amd.com"),),

@@ -4,13 +4,18 @@ from typing import Final
 
 from webhook.vendors.model import Resource, RuntimeClass, Variable, Vendor
 
+_SHARED: Final = ("A", "B", "B2", "B3", "B4", "B4-1", "C")
+_CHIPS: Final = (*[f"910{chip}" for chip in _SHARED], "310P")
+
 ASCEND: Final = Vendor(
     name="Huawei Ascend",
     facts={
-        "https://github.com/Project-HAMi/HAMi/blob/master/docs/config.md": (
-            *[Resource(f"huawei.com/Ascend910{chip}", "share") for chip in ("A", "B", "B2", "B3", "B4")],
-            *[Resource(f"huawei.com/Ascend910{chip}-memory", "part") for chip in ("A", "B", "B2", "B3", "B4")],
-            Resource("huawei.com/Ascend310P-memory", "part"),
+        "https://github.com/Project-HAMi/HAMi/blob/master/charts/hami/templates/scheduler/device-configmap.yaml": (
+            *[Resource(f"huawei.com/Ascend910{chip}", "share") for chip in _SHARED],
+            *[Resource(f"huawei.com/Ascend{chip}-{part}", "part") for chip in _CHIPS for part in ("memory", "core")],
+        ),
+        "https://github.com/Ascend/mind-cluster/blob/master/component/ascend-docker-runtime/runtime/process/process.go": (
+            Variable("ASCEND_VISIBLE_DEVICES", none=("", "void", "none")),  # with none it does not start
         ),
         "https://gitcode.com/Ascend/mind-cluster": (
             Resource("huawei.com/Ascend310"),
@@ -18,7 +23,7 @@ ASCEND: Final = Vendor(
             Resource("huawei.com/Ascend910"),
             *[Resource(f"huawei.com/Ascend910-{cores}c*", "slice") for cores in (2, 4, 8, 16)],
             *[Resource(f"huawei.com/Ascend310P-{cores}c*", "slice") for cores in (1, 2, 4)],
-            Variable("ASCEND_VISIBLE_DEVICES"),
+            Resource("huawei.com/npu"),
             Variable("ASCEND_RUNTIME_*"),
             Variable("ASCEND_VNPU_SPECS"),
             Variable("ASCEND_ALLOW_LINK"),

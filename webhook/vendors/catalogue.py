@@ -56,6 +56,18 @@ def variables(*gives: Gives) -> tuple[str, ...]:
     return tuple([variable.name for variable in every(Variable) if variable.gives in gives])
 
 
+def hiding() -> dict[str, str]:
+    """By the domain of its resources, the variable of each vendor with which a container gets no device, and its value:
+    "AMD_VISIBLE_DEVICES=void". Without the first vendor's."""
+    found: dict[str, str] = {}
+    for vendor in vendors.VENDORS[1:]:
+        facts = [fact for of_source in vendor.facts.values() for fact in of_source]
+        written = [f"{fact.name}={fact.none[0]}" for fact in facts if isinstance(fact, Variable) and fact.none]
+        domains = [fact.name.partition("/")[0] for fact in facts if isinstance(fact, Resource)]
+        found |= {domain: pair for pair in written for domain in domains}
+    return found
+
+
 def annotations(*gives: Gives, by_scheduler: bool = False) -> tuple[str, ...]:
     """The keys of the annotations that give this."""
     every_one = [each for each in every(Annotation) if each.by_scheduler is by_scheduler]

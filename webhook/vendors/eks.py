@@ -2,7 +2,7 @@
 
 from typing import Final
 
-from webhook.vendors.model import Condition, HostPath, Label, Resource, Vendor
+from webhook.vendors.model import Condition, HostPath, Label, Resource, Unhealthy, Vendor
 
 EKS: Final = Vendor(
     name="Amazon EKS",
@@ -19,6 +19,13 @@ EKS: Final = Vendor(
         ),
         "https://docs.aws.amazon.com/eks/latest/userguide/node-health.html": (
             Condition("AcceleratedHardwareReady", sick="False"),
+        ),
+        "https://docs.aws.amazon.com/sagemaker/latest/dg/sagemaker-hyperpod-eks-resiliency-node-labels.html": (
+            Unhealthy(
+                "sagemaker.amazonaws.com/node-health-status",
+                ("Unschedulable", "UnschedulablePendingReplacement", "UnschedulablePendingReboot"),
+            ),
+            Unhealthy("sagemaker.amazonaws.com/deep-health-check-status", ("InProgress", "Failed")),
         ),
         "https://docs.aws.amazon.com/eks/latest/userguide/managed-node-groups.html": (
             Label("eks.amazonaws.com/nodegroup", "pool"),

@@ -11,8 +11,12 @@ HABANA: Final = Vendor(
             Resource("habana.ai/gaudi"),
             Taint("habana.ai/gaudi", always=True),
             RuntimeClass("habana*"),
-            Variable("HABANA_VISIBLE_DEVICES"),
             Variable("HL_VISIBLE_DEVICES", "nothing"),
+        ),
+        # its hook takes "" and void for all devices, and the runtime calls it for every name that begins so
+        "https://github.com/HabanaAI/habana-container-runtime/tree/main/cmd": (
+            Variable("HABANA_VISIBLE_DEVICES", none=("none",)),
+            Variable("HABANA_VISIBLE_DEVICES*", none=()),
         ),
     },
 )

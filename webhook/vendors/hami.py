@@ -9,7 +9,7 @@ _ISOLATED: Final = "kai-resource-isolator.io/webhook"
 HAMI: Final = Vendor(
     name="HAMi",
     facts={
-        "https://github.com/Project-HAMi/HAMi/blob/master/docs/config.md": (
+        "https://github.com/Project-HAMi/HAMi/blob/master/charts/hami/values.yaml": (
             Resource("nvidia.com/gpumem*", "part"),
             Resource("nvidia.com/gpucores", "part"),
         ),

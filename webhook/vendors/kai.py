@@ -2,7 +2,7 @@
 
 from typing import Final
 
-from webhook.vendors.model import Condition, ContainerPart, Part, Scheduler, SharedBy, Vendor
+from webhook.vendors.model import Condition, ContainerPart, Part, PartLimit, Scheduler, SharedBy, Vendor
 
 KAI: Final = Vendor(
     name="KAI and Run:ai",
@@ -13,6 +13,11 @@ KAI: Final = Vendor(
             Part("gpu-fraction-num-devices", "nvidia.com"),
             Scheduler("kai-scheduler"),
             Scheduler("runai-scheduler"),
+        ),
+        "https://github.com/kai-scheduler/KAI-Scheduler/blob/main/pkg/common/resources/gpu_sharing_validation.go": (
+            PartLimit("gpu-fraction.limit", "gpu-fraction"),
+            PartLimit("gpu-memory.limit", "gpu-memory"),
+            PartLimit("gpu-memory.portion.limit", "gpu-fraction", prefix="kai.scheduler/container."),
         ),
         "https://github.com/kai-scheduler/kai-gpu-fractioning": (
             Condition("gpu-sharing.nvidia.com/Ready", sick="False", of_parts=True),

@@ -109,11 +109,12 @@ class Taint:
 
 @dataclass(frozen=True, slots=True)
 class Variable:
-    """An environment variable of containers. `hides`: its value for no GPU, which holds against what the image asks for."""
+    """An environment variable of containers. `none`: the values with which its runtime gives no device, whatever the image asks
+    for; the first one is what we write. Empty: there is no such value. None: nobody has read it anywhere."""
 
     name: str
     gives: Gives = "devices"
-    hides: str = ""
+    none: tuple[str, ...] | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -174,6 +175,16 @@ class ContainerPart:
     vendor: str
     asks: tuple[str, ...]
     harmless: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class PartLimit:
+    """An annotation of pods that says up to where a pod may use more than its part, where that is free. `of`: the annotation that
+    asks for the part. With `prefix` it is about one container: its key is this, the name of the container, a dot and `key`."""
+
+    key: str
+    of: str
+    prefix: str = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -240,6 +251,7 @@ Fact = (
     | Annotation
     | Part
     | ContainerPart
+    | PartLimit
     | SharedBy
     | HostPath
     | DeviceMount

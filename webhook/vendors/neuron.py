@@ -13,6 +13,9 @@ NEURON: Final = Vendor(
             Resource("aws.amazon.com/neuroncore", "slice", of="aws.amazon.com/neuron"),
         ),
         "https://karpenter.sh/docs/concepts/scheduling/": (Taint("aws.amazon.com/neuron"),),
-        "https://github.com/awslabs/oci-add-hooks": (Variable("AWS_NEURON_VISIBLE_DEVICES"), RuntimeClass("neuron*")),
+        "https://github.com/aws-neuron/aws-neuron-sdk/blob/master/containers/tutorials/tutorial-oci-hook.rst": (
+            Variable("AWS_NEURON_VISIBLE_DEVICES"),
+            RuntimeClass("neuron*"),
+        ),
     },
 )

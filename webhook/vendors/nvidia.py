@@ -93,7 +93,7 @@ NVIDIA: Final = Vendor(
             [ForDesktops(f"{brand}{model}-") for brand in ("NVIDIA-", "") for model in ("GeForce", "TITAN")]
         ),
         "https://github.com/NVIDIA/nvidia-container-toolkit/blob/main/internal/config/image/cuda_image.go": (
-            Variable("NVIDIA_VISIBLE_DEVICES", hides="void"),
+            Variable("NVIDIA_VISIBLE_DEVICES", none=("void", "none", "")),
             Variable("NVIDIA_MIG_CONFIG_DEVICES"),
             Variable("NVIDIA_MIG_MONITOR_DEVICES"),
             Variable("NVIDIA_IMEX_CHANNELS"),

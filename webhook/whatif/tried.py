@@ -16,8 +16,10 @@ import orjson
 from webhook.admission.pods import mutate
 from webhook.errors import BadInput, BadReview
 from webhook.framework.as_stored import as_stored
+from webhook.kube.gpus import DIVIDED, GPU_KINDS, GpuKind
 from webhook.kube.pod import KUEUE, PROFILE_LABEL, Pod, labels_of, priority_of
 from webhook.kube.record import record_of
+from webhook.placement.constraints import Mask
 from webhook.placement.placer import Placer
 from webhook.policy.model import Policy
 from webhook.state.gpu_amounts import gpu_number
@@ -138,7 +140,11 @@ def try_pods(snapshot: Snapshot, policy: Policy, planned: Iterable[Planned], *, 
         each.notes += [sick_words(sorted(on))] if on else []
     gpus: dict[str, dict[str, dict[str, int | float]]] = {
         name: {
-            "free": {"before": free_gpus(before, name), "after": free_gpus(situation, name)},
+            **{
+                key: {"before": free_gpus(before, name, one), "after": free_gpus(situation, name, one)}
+                for key, one in zip(FREE, GPU_KINDS, strict=True)
+                if one == "whole" or _parts_of(before, name, one).any()
+            },
             "wholeNodes": {"before": len(whole_nodes(before, name)), "after": len(whole_nodes(situation, name))},
         }
         for name in sorted(before.gpus.of)
@@ -151,12 +157,23 @@ def whole_nodes(s: Situation, resource: str | None = None) -> list[str]:
     return [s.names[row] for row in np.flatnonzero(s.healthy & s.gpus.whole(resource)).tolist()]
 
 
-def free_gpus(s: Situation, resource: str | None = None) -> int | float:
-    """The number of free GPUs on healthy nodes, of this resource or of all."""
-    of = [each for name, each in s.gpus.of.items() if resource in (None, name)]
-    return gpu_number(sum([float(np.maximum(each.free, 0)[s.healthy].sum()) for each in of]))
+def free_gpus(s: Situation, resource: str | None = None, one: GpuKind | None = None) -> int | float:
+    """The number of free GPUs on healthy nodes, of this resource or of all. `one`: only those that are this by the labels
+    of their node; "whole" where these say nothing."""
+    of = {name: each for name, each in s.gpus.of.items() if resource in (None, name)}
+    free = {name: np.where(True if one is None else _parts_of(s, name, one), each.free, 0) for name, each in of.items()}
+    return gpu_number(sum([float(np.maximum(each, 0)[s.healthy].sum()) for each in free.values()]))
 
 
+def _parts_of(s: Situation, resource: str, one: GpuKind) -> Mask:
+    """The nodes on which one of a resource is this, by their labels."""
+    columns, offered = s.nodes.columns, s.gpus.of[resource].offered
+    kinds = columns.one[: len(offered)] if resource in DIVIDED else np.zeros(len(offered), np.int8)
+    return np.asarray((kinds == GPU_KINDS.index(one)) & (offered > 0))
+
+
+FREE: Final = ("free", "freeSlices", "freeShares")
+"""How the numbers of free GPUs, slices and shares of one resource are called."""
 _UNSCHEDULABLE = {"conditions": [{"type": "PodScheduled", "status": "False", "reason": "Unschedulable"}]}
 
 

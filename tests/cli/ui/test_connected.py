@@ -9,13 +9,11 @@ import pytest
 from aiohttp import web
 
 from tests.browser import Tab
-from tests.cli.objects import snapshot
 from tests.cli.ui import world
 from tests.cli.ui.opened import opened
 from webhook.cli.ui.live import Live
-from webhook.cli.ui.picture import Picture
 from webhook.cli.ui.server import ADDRESS, app
-from webhook.whatif.offline import load_policy
+from webhook.errors import BadInput
 
 pytestmark = pytest.mark.asyncio(loop_scope="package")
 TOKEN = "the-token"
@@ -24,14 +22,13 @@ window.fetch = async (path, more) => { if (!path.includes(PART)) return real(pat
 
 
 @pytest.fixture
-def clock() -> list[float]:
-    return [time.time()]
+def cluster(tmp_path: Path) -> world.Cluster:
+    return world.Cluster(tmp_path, *world.world())
 
 
 @pytest.fixture
-def live(tmp_path: Path, clock: list[float]) -> Live:
-    policy = load_policy()
-    return Live(snapshot(tmp_path, *world.world()), lambda each: Picture(each, policy), "somewhere", lambda: clock[0])
+def live(cluster: world.Cluster) -> Live:
+    return Live(cluster.picture(cluster.snapshot()), "somewhere", cluster)
 
 
 @asynccontextmanager
@@ -50,10 +47,10 @@ async def connected(tab: Tab, port: int, more: str = "") -> None:
     await opened(tab, f"http://{ADDRESS}:{port}/#token={TOKEN}{more}")
 
 
-async def changed(live: Live, name: str) -> None:
+async def changed(live: Live, cluster: world.Cluster, name: str) -> None:
     """A pod is deleted, and the page is told."""
-    live._sinks["Pod"].gone(world.held(name, None, 1))
-    await live._made()
+    cluster.objects = [each for each in cluster.objects if each["metadata"]["name"] != name]
+    await live.refresh()
 
 
 async def test_a_lost_connection_is_said_until_it_is_back(tab: Tab, live: Live) -> None:
@@ -77,11 +74,11 @@ async def test_a_lost_connection_is_said_until_it_is_back(tab: Tab, live: Live) 
         await tab.until("!!document.querySelector('[data-answer=drain]')")
 
 
-async def test_a_server_that_has_stopped_is_not_called_live(tab: Tab, live: Live) -> None:
+async def test_a_server_that_has_stopped_is_not_called_live(tab: Tab, live: Live, cluster: world.Cluster) -> None:
     async with serving(live) as port:
         await connected(tab, port)
         await tab.value("AbortSignal.timeout = (wait => () => wait.call(AbortSignal, 300))(AbortSignal.timeout); 0")
-        await changed(live, "rank-1")  # the next question has that limit
+        await changed(live, cluster, "rank-1")  # the next question has that limit
         await tab.until("document.getElementById('fresh').innerText === 'not connected'")
 
 
@@ -107,19 +104,17 @@ async def test_an_answer_that_comes_late_does_not_replace_that_to_what_was_asked
         assert await tab.value(f"document.querySelectorAll('{found}').length") > 0
 
 
-async def test_an_answer_is_as_old_as_its_data(tab: Tab, live: Live, clock: list[float]) -> None:
+async def test_an_answer_is_as_old_as_its_data(tab: Tab, live: Live, cluster: world.Cluster) -> None:
     """The API server has not answered for two days: what is asked now is of then."""
     async with serving(live) as port:
         await connected(tab, port)
-        live._heard.answered("Pod")
-        live._heard.answered("Pod", 0)
-        clock[0] += 2 * 86400
-        await live._made()
+        cluster.error = BadInput("the API server cannot be asked: nobody is there. Is it the right --context?")
+        await live.refresh()
         await tab.until("document.getElementById('fresh').innerText === 'old'")
         await tab.value("Date.now = (real => () => real() + 2 * 86400000)(Date.now); 0")
         await tab.click("[data-question=drain]")
         said = await tab.until("document.querySelector('#answer .command .label')?.innerText")
-        assert str(time.localtime(clock[0] - 2 * 86400).tm_year) in said, "with its day"
+        assert str(time.localtime(cluster.taken).tm_year) in said, "with its day"
         assert said.removeprefix("as of ") in await tab.value("document.getElementById('banner').innerText")
 
 
@@ -148,11 +143,13 @@ async def test_what_a_link_says_wrongly_is_left_out(tab: Tab, live: Live) -> Non
         assert await tab.value("document.querySelector('#by [aria-pressed=true]').innerText") == "namespace"
 
 
-async def test_a_fault_of_the_page_is_not_called_a_lost_connection(tab: Tab, live: Live) -> None:
+async def test_a_fault_of_the_page_is_not_called_a_lost_connection(
+    tab: Tab, live: Live, cluster: world.Cluster
+) -> None:
     async with serving(live) as port:
         await connected(tab, port)
         await tab.value("document.getElementById('legend').remove()")
-        await changed(live, "huge-1")
+        await changed(live, cluster, "chat-1")
         said = await tab.until("document.getElementById('banner').innerText")
         assert said.startswith("This page has a fault, and shows something wrong: ")
     assert tab.errors

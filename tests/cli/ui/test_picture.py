@@ -3,10 +3,12 @@
 Covers cli.ui.picture, whatif.cluster.sums, cli.ui.decisions.
 """
 
+import math
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pytest
 
 from tests.cli.objects import call, write
@@ -17,7 +19,8 @@ from webhook.cli.cluster.load import read_snapshot
 from webhook.cli.ui.picture import Picture
 from webhook.errors import BadInput
 from webhook.feeds.access import Access
-from webhook.whatif.cluster.sums import PARTS, parts
+from webhook.state.gpu_amounts import GpuAmounts
+from webhook.whatif.cluster.report import PARTS, counted
 from webhook.whatif.offline import load_policy
 
 POLICY = load_policy()
@@ -53,7 +56,7 @@ def test_whom_gpus_are_promised_to_is_named(picture: Picture) -> None:
     ((on, (promise,)),) = promised.items()
     assert (promise["namespace"], promise["name"], promise["gpus"]) == ("research", "finetune-2", {GPU: 2})
     (there,) = [each for each in picture.document["nodes"] if each["name"] == on]
-    assert there["parts"][GPU]["promised"] == 2
+    assert there["gpus"][GPU]["promised"] == 2
 
 
 def test_who_may_not_list_nodes_sees_the_gpus_of_his_own_pods(tmp_path: Path) -> None:
@@ -64,7 +67,7 @@ def test_who_may_not_list_nodes_sees_the_gpus_of_his_own_pods(tmp_path: Path) ->
     found = Picture(mine, POLICY).document
     (shown,) = found["nodes"]
     assert (shown["name"], shown["health"], shown["model"]) == ("a", "unknown", "")
-    assert shown["parts"] == {GPU: {"allocated": 4, "promised": 0, "free": 0, "unusable": 0}}
+    assert shown["gpus"] == {GPU: {"total": 4, "allocated": 4, "promised": 0, "free": 0, "unusable": 0}}
     assert [each["total"] for each in found["totals"]] == [4, 4]
     assert [(each["workload"], each["gpus"]) for each in found["holders"]["workload"]] == [
         ("research/job/one", {GPU: 3}),
@@ -87,10 +90,7 @@ def test_the_sums_of_the_terminal_are_those_of_the_page(tmp_path: Path) -> None:
     file = write(tmp_path, *world.world(), shared, world.held("in-share", "shared", 3))
     found = Picture(read_snapshot(file), POLICY).document["totals"]
     printed = call("top", "--from", file)
-    assert (
-        "unusable: free on nodes that take no pods, or sick; of the free GPUs 22 are shares or slices\n"
-        in printed.stderr
-    )
+    assert "unusable: on nodes that take no pods, sick, or not offered\n" in printed.stderr
     titles, *lines = [line.split() for line in printed.stdout.split("\n\n")[1].splitlines()]
     shown = {line[1]: dict(zip(titles[3:], line[4:], strict=False)) for line in lines if line[0] == "all"}
     words = {"whole": "GPUs", "slice": "slices", "share": "shares"}
@@ -98,9 +98,7 @@ def test_the_sums_of_the_terminal_are_those_of_the_page(tmp_path: Path) -> None:
     for each in found:
         if each["model"] is None:
             line = shown[words[each["kind"]]]
-            hidden = 1 if each["kind"] == "whole" else 0  # one that a node has and does not offer
-            assert int(line["UNUSABLE"]) == each["unusable"] - hidden
-            assert {int(line[part.upper()]) - each[part] for part in ("allocated", "promised", "free")} == {0}
+            assert {int(line[part.upper()]) - each[part] for part in ("total", *PARTS)} == {0}
 
 
 def test_a_job_that_must_tolerate_more_than_the_webhook_adds_comes_after(tmp_path: Path) -> None:
@@ -130,19 +128,20 @@ def test_shares_of_gpus_under_the_name_of_whole_ones_are_counted_as_shares(tmp_p
 
 
 @pytest.mark.parametrize(
-    ("counts", "more", "wanted"),
+    ("amounts", "away", "wanted"),
     [
-        pytest.param((8, 3, 1, 4), {}, (3, 1, 4, 0), id="healthy"),
-        pytest.param((8, 3, 0, 5), {"health": "cordoned"}, (3, 0, 0, 5), id="cordoned"),
-        pytest.param((8, 2, 0, 6), {"sick": 1}, (2, 0, 6, 0), id="a sick one that a pod may have"),
-        pytest.param((8, 2, 0, 6), {"sick": 5}, (2, 0, 3, 3), id="more sick ones than pods have"),
-        pytest.param((7, 8, 0, 0), {}, (8, 0, 0, 0), id="pods have more than is offered"),
+        pytest.param((8, 8, 3, 1), 0, (3, 1, 4, 0), id="healthy"),
+        pytest.param((8, 8, 3, 0), math.inf, (3, 0, 0, 5), id="cordoned"),
+        pytest.param((8, 8, 2, 0), 1, (2, 0, 6, 0), id="a sick one that a pod may have"),
+        pytest.param((8, 8, 2, 0), 5, (2, 0, 3, 3), id="more sick ones than pods have"),
+        pytest.param((7, 8, 2, 0), 0, (2, 0, 5, 1), id="one is not offered"),
+        pytest.param((7, 7, 8, 0), 0, (8, 0, 0, 0), id="pods have more than is offered"),
     ],
 )
-def test_the_parts_of_a_node(counts: Any, more: Any, wanted: Any) -> None:
-    amounts = dict(zip(("total", "allocated", "promised", "free"), counts, strict=True))
-    found = parts({"name": "a", "health": "healthy", "gpus": {GPU: amounts}, **more}, {GPU: counts[0]})
-    assert found == {GPU: dict(zip(PARTS, wanted, strict=True))}
+def test_the_parts_of_a_node(amounts: Any, away: float, wanted: Any) -> None:
+    of = GpuAmounts(*[np.array([each], float) for each in amounts])
+    found = counted(of, 0, away, known=True)
+    assert (found.pop("total"), found) == (sum(wanted), dict(zip(PARTS, wanted, strict=True)))
 
 
 def test_a_workload_has_the_answer_of_its_first_pod_and_all_its_pods(picture: Picture) -> None:

@@ -20,7 +20,7 @@ from tests.cli.objects import call
 from tests.cli.ui import world
 from webhook.cli.cluster.load import read_snapshot
 from webhook.cli.ui import server
-from webhook.cli.ui.live import Fixed
+from webhook.cli.ui.live import Live
 from webhook.cli.ui.page import page
 from webhook.cli.ui.picture import Picture
 from webhook.whatif.offline import load_policy
@@ -30,13 +30,13 @@ KNOWN = {"Authorization": f"Bearer {TOKEN}"}
 
 
 @pytest.fixture(scope="module")
-def fixed(tmp_path_factory: pytest.TempPathFactory) -> Fixed:
+def fixed(tmp_path_factory: pytest.TempPathFactory) -> Live:
     file = world.snapshot(tmp_path_factory.mktemp("ui"))
-    return Fixed(Picture(read_snapshot(file), load_policy()), "a file")
+    return Live(Picture(read_snapshot(file), load_policy()), "a file")
 
 
 @pytest.fixture
-async def url(fixed: Fixed) -> AsyncIterator[str]:
+async def url(fixed: Live) -> AsyncIterator[str]:
     runner = web.AppRunner(server.app(fixed, TOKEN, "first"), access_log=None, shutdown_timeout=0.1)
     await runner.setup()
     await web.TCPSite(runner, server.ADDRESS, 0).start()
@@ -96,7 +96,7 @@ async def test_who_is_refused(url: str, path: str, headers: dict[str, str], meth
     assert "Access-Control-Allow-Origin" not in given
 
 
-async def test_a_bug_is_told_in_words(url: str, fixed: Fixed, monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_a_bug_is_told_in_words(url: str, fixed: Live, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(fixed._picture, "about", None)
     status, text, given = await ask(url + "/pod?namespace=research&name=llm-1", KNOWN)
     assert (status, json.loads(text)["error"].partition(": ")[0]) == (500, "this could not be answered")

@@ -1,5 +1,6 @@
 """A cluster that has one of everything that the page shows, as a snapshot: for tests and for the pictures in the documentation."""
 
+import time
 from pathlib import Path
 from typing import Any
 
@@ -9,7 +10,10 @@ from tests import deciding
 from tests.cli.objects import TAKEN, placed, unschedulable, with_metrics, write
 from tests.controlplane.nodes import GPU_TAINT, node
 from tests.controlplane.objects import made, pod
+from webhook.cli.cluster.load import read_snapshot
+from webhook.cli.ui.picture import Picture
 from webhook.whatif import offline
+from webhook.whatif.cluster.snapshot import Snapshot
 from webhook.whatif.offline import load_policy
 
 Json = dict[str, Any]
@@ -115,3 +119,24 @@ def snapshot(folder: Path, *more: Json) -> Path:
             ]
     samples.append(["train-1", "gpu7", "xid", 1, ""])
     return with_metrics(write(folder, *world(), *more), samples)
+
+
+class Cluster:
+    """A cluster that the page follows: these objects, or the `error` that reading it gives."""
+
+    def __init__(self, folder: Path, *objects: Json) -> None:
+        self.folder, self.objects, self.taken = folder, [*objects], time.time()
+        self.error: Exception | None = None
+
+    def snapshot(self) -> Snapshot:
+        found = read_snapshot(write(self.folder, *self.objects))
+        found.taken = self.taken
+        return found
+
+    async def read(self) -> Snapshot:
+        if self.error:
+            raise self.error
+        return self.snapshot()
+
+    def picture(self, snapshot: Snapshot) -> Picture:
+        return Picture(snapshot, load_policy())

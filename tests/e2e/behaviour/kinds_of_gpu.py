@@ -3,7 +3,7 @@
 from tests.controlplane.nodes import GPU_TAINT, node
 from tests.controlplane.objects import job, preferred, required
 from tests.e2e.behaviour.case import Case, Json, as_chosen, runs
-from tests.e2e.behaviour.made import goes_to, goes_to_b
+from tests.e2e.behaviour.made import goes_to, goes_to_b, taken
 
 H100, L4 = "NVIDIA-H100-80GB-HBM3", "NVIDIA-L4"
 MODEL = "nvidia.com/gpu.product"
@@ -15,6 +15,8 @@ def other(name: str, resource: str, count: int, **more: object) -> Json:
     return node(name, 0, resources={resource: str(count)}, **more)  # type: ignore[arg-type]
 
 
+CHIP, CORE = "aws.amazon.com/neuron", "aws.amazon.com/neuroncore"
+NEURON = [node(name, 0, resources={CHIP: "4", CORE: "8"}) for name in "ab"]
 AMD_TAINT = "amd.com/gpu=present:NoSchedule"
 MIXED = [
     node("a", 8, taints=[GPU_TAINT]),
@@ -23,6 +25,23 @@ MIXED = [
 ]
 CASES = [
     goes_to("b", "a pod of AMD's goes to AMD's node", MIXED, resource="amd.com/gpu", also=[as_chosen()]),
+    goes_to(
+        "b",
+        "a core of Neuron goes where chips are free, though the scheduler sees cores on taken ones",
+        NEURON,
+        resource=CORE,
+        there=[taken("a", 4, resource=CHIP), taken("b", 2, resource=CHIP)],
+        also=[as_chosen()],
+    ),
+    goes_to(
+        "b",
+        "chips of Neuron are taken where no pod has their cores, though the scheduler sees them free",
+        NEURON,
+        4,
+        resource=CHIP,
+        there=[taken("a", 1, resource=CORE)],
+        also=[as_chosen()],
+    ),
     goes_to_b("a model by selector", MODELS, nodeSelector={MODEL: H100}, also=[as_chosen()]),
     goes_to_b(
         "memory above so much", MODELS, affinity=required("nvidia.com/gpu.memory", "Gt", "40000"), also=[as_chosen()]

@@ -4,7 +4,8 @@ from typing import Any
 
 from tests.controlplane.nodes import node
 from tests.controlplane.objects import made, pod
-from tests.e2e.behaviour.case import Case, Json, on, recorded, runs, told, waits
+from tests.e2e.behaviour.case import Case, Json, as_chosen, on, recorded, runs, told, waits
+from tests.e2e.behaviour.made import goes_to_b
 
 A, B = node("a"), node("b")
 
@@ -82,6 +83,9 @@ CASES = [
         [on("a")],
         there=[CLASS, CLAIM],
         later=[devices("a")],
+    ),
+    goes_to_b(
+        "GPUs that a device plugin and DRA both hand out are taken last", there=[devices("a")], also=[as_chosen()]
     ),
     Case("a pod without a GPU is left alone", [A], [pod("one", 0)], [runs("one")]),
 ]

@@ -23,7 +23,7 @@ def claim(*devices: str, users: tuple[str, ...] = (), name: str = "c", admin: bo
 
 
 def amounts(total: float, allocated: float, free: float) -> Json:
-    return {dra.DRIVER: {"total": total, "allocated": allocated, "promised": 0, "free": free}}
+    return {dra.DRIVER: {"total": total, "allocated": allocated, "promised": 0, "free": free, "unusable": 0}}
 
 
 @pytest.mark.parametrize(

@@ -22,8 +22,8 @@ def gpu(name: str, *readings: float, instance: str = "", pod: str = "") -> list[
     return [Sample("n", name, reading, value, instance, pod) for reading, value in pairs if value != -1]
 
 
-def gpus(total: int, allocated: int) -> list[dict[str, int]]:
-    return [{"total": total, "allocated": allocated, "promised": 0, "free": total - allocated}]
+def gpus(total: int, allocated: int) -> tuple[int, int]:
+    return total, allocated
 
 
 def busy(count: int) -> list[Sample]:
@@ -66,9 +66,9 @@ def idle(count: int) -> list[Sample]:
     ],
 )  # fmt: skip
 def test_the_keys_that_are_known(
-    samples: list[Sample], amounts: list[dict[str, int]], sharing: float, known: dict[str, Any]
+    samples: list[Sample], amounts: tuple[int, int], sharing: float, known: dict[str, Any]
 ) -> None:
-    assert Figures(Measured("dcgm", samples), SETTINGS).of("n", amounts, sharing) == known
+    assert Figures(Measured("dcgm", samples), SETTINGS).of("n", *amounts, sharing) == known
 
 
 @pytest.mark.parametrize(
@@ -84,9 +84,9 @@ def test_the_keys_that_are_known(
     ],
 )
 def test_allocated_gpus_without_work_are_idle(
-    samples: list[Sample], amounts: list[dict[str, int]], sharing: float, count: int
+    samples: list[Sample], amounts: tuple[int, int], sharing: float, count: int
 ) -> None:
-    assert Figures(Measured("dcgm", samples), SETTINGS).of("n", amounts, sharing)["idle"] == count
+    assert Figures(Measured("dcgm", samples), SETTINGS).of("n", *amounts, sharing)["idle"] == count
 
 
 def has(name: str, gpus: float, **more: Any) -> dict[str, Any]:
@@ -118,12 +118,12 @@ def test_the_idle_gpus_of_the_pods_that_labels_name(
     assert {pod["name"]: (pod["measured"], pod["idle"]) for pod in found if "measured" in pod} == known
     assert [{key: pod[key] for key in pod if key not in ("measured", "idle")} for pod in found] == pods
     allocated = int(sum(pod["gpus"]["nvidia.com/gpu"] for pod in pods))
-    assert figures.of("n", gpus(4 * int(sharing), allocated), sharing, found)["idle"] == idle
+    assert figures.of("n", 4 * int(sharing), allocated, sharing, found)["idle"] == idle
 
 
 def test_the_policy_has_the_limits_of_idle() -> None:
     strict = GpuMetricsSettings.model_validate({"source": "dcgm", "idle": {"utilisation": 1}})
-    assert Figures(Measured("dcgm", idle(1)), strict).of("n", gpus(1, 1), 1)["idle"] == 0
+    assert Figures(Measured("dcgm", idle(1)), strict).of("n", 1, 1, 1)["idle"] == 0
 
 
 def test_a_snapshot_keeps_the_samples_also_without_names(tmp_path: Path) -> None:

@@ -157,6 +157,7 @@ def test_reservations_are_as_old_as_their_pods(tmp_path: Path, created: str, res
         "allocated": 0,
         "promised": reserved,
         "free": 8 - reserved,
+        "unusable": 0,
     }
 
 

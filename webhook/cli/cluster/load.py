@@ -21,7 +21,7 @@ from webhook.cli import connection
 from webhook.cli.cluster.answers import QUESTIONS, ask_all
 from webhook.cli.terminal import write
 from webhook.errors import ApiError, BadInput, BadPod
-from webhook.feeds.access import SERVICE_ACCOUNT, Access, from_kubeconfig, in_cluster
+from webhook.feeds.access import SERVICE_ACCOUNT, Access, always, from_kubeconfig, in_cluster
 from webhook.feeds.api import Api
 from webhook.feeds.file import documents_in, objects_in
 from webhook.feeds.tasks import together
@@ -49,6 +49,19 @@ def load(
     *,
     needed: Collection[str] = NEEDED,
 ) -> Snapshot:
+    """`read`, for a command."""
+    with Console(stderr=True).status("reading the cluster"):
+        return asyncio.run(read(kubeconfig, context, kinds, namespace, needed=needed))
+
+
+async def read(
+    kubeconfig: Path | None,
+    context: str | None,
+    kinds: Iterable[str],
+    namespace: str | None = EVERYWHERE,
+    *,
+    needed: Collection[str] = NEEDED,
+) -> Snapshot:
     """List these kinds, and ask these questions (`cluster.answers`).
 
     If a kind may not be listed in all namespaces, it is listed in `namespace` only (None: the namespace of the context;
@@ -62,7 +75,7 @@ def load(
         snapshot.access = await access()
         return snapshot.access
 
-    asyncio.run(_list_all(Api(access_kept), snapshot, list(kinds), needed, default if namespace is None else namespace))
+    await _list_all(Api(access_kept), snapshot, list(kinds), needed, default if namespace is None else namespace)
     return snapshot
 
 
@@ -124,23 +137,23 @@ async def _list_all(api: Api, into: Snapshot, kinds: list[str], needed: Collecti
     """List the kinds, then ask the questions among them: some need the objects."""
     questions = [name for name in kinds if name in QUESTIONS]
     kinds = [name for name in kinds if name not in QUESTIONS]
-    with Console(stderr=True).status("reading the cluster"):
-        async with api:
-            installed = await _configuration(api)
-            into.release = release_of(installed)
-            await together(*[_list(api, kind, needed, namespace, into) for kind in kinds])
-            into.objects = {kind: into.objects[kind] for kind in kinds if kind in into.objects}
-            if not installed:
-                into.release = release_of(into.objects)
-            await ask_all(api, into, questions)
+    async with api:
+        installed = await _configuration(api)
+        into.release = release_of(installed)
+        await together(*[_list(api, kind, needed, namespace, into) for kind in kinds])
+        into.objects = {kind: into.objects[kind] for kind in kinds if kind in into.objects}
+        if not installed:
+            into.release = release_of(into.objects)
+        await ask_all(api, into, questions)
 
 
-async def read_more(api: Api, into: Snapshot, kinds: Iterable[str]) -> None:
-    """List further kinds, and ask further questions, for a snapshot that has the others. Raises BadInput."""
+async def read_more(into: Snapshot, kinds: Iterable[str]) -> None:
+    """List further kinds, and ask further questions, for a snapshot that was read there. Raises BadInput."""
     wanted = list(kinds)
-    lists = [name for name in wanted if name not in QUESTIONS]
-    await together(*[_list(api, name, (), EVERYWHERE, into) for name in lists])
-    await ask_all(api, into, [name for name in wanted if name in QUESTIONS])
+    assert into.access is not None
+    async with Api(always(into.access)) as api:
+        await together(*[_list(api, name, (), EVERYWHERE, into) for name in wanted if name not in QUESTIONS])
+        await ask_all(api, into, [name for name in wanted if name in QUESTIONS])
 
 
 async def _configuration(api: Api) -> dict[str, list[Object]]:

@@ -96,8 +96,10 @@ def _service(url: SplitResult, ours: str) -> tuple[str, str] | None:
     return match[2] or ours, f"{name}/proxy{url.path.rstrip('/')}"
 
 
-async def measure(snapshot: Snapshot, settings: GpuMetricsSettings, *, in_pod: bool) -> Measured:
-    """The GPU metrics of the nodes of the snapshot. Raises SourceFailed."""
+async def measure(
+    snapshot: Snapshot, settings: GpuMetricsSettings, *, in_pod: bool, within: float | None = None
+) -> Measured:
+    """The GPU metrics of the nodes of the snapshot. `within`: seconds. Raises SourceFailed."""
     exporters, way = Exporters(settings.pods), way_to(settings, snapshot.access, in_pod, snapshot.release.namespace)
     for pod in snapshot.of("Pod"):
         if pod["metadata"].get("namespace") == settings.pods.namespace:
@@ -106,7 +108,7 @@ async def measure(snapshot: Snapshot, settings: GpuMetricsSettings, *, in_pod: b
     if way.settings.source == "nvidiaSmi" and way.access is None:
         raise SourceFailed("nvidia-smi is run by an API server; give --kubeconfig FILE")
     try:
-        async with asyncio.timeout(settings.stale_after):
+        async with asyncio.timeout(within or settings.stale_after):
             return await _poll(way, exporters, snapshot.nodes)
     except (GpuAdmissionError, TimeoutError, aiohttp.ClientError, OSError) as error:
         raise SourceFailed(f"{way}: {_why(error, way)}") from None

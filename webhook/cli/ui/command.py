@@ -2,29 +2,24 @@
 
 import asyncio
 import gc
-import logging
 import secrets
 import time
 import webbrowser
-from collections.abc import Callable
-from concurrent.futures import Future, ThreadPoolExecutor
-from dataclasses import replace
+from contextlib import suppress
 from pathlib import Path
-from typing import Annotated, Any, Final
+from typing import Annotated, Final
 
-import structlog
 import typer
 
 from webhook.cli import options
-from webhook.cli.cluster.load import way_to_api
+from webhook.cli.cluster.load import read
 from webhook.cli.doctor import READ
 from webhook.cli.reading import policy_of, poll_gpus, snapshot_of, use_metrics
 from webhook.cli.terminal import out, say, write
-from webhook.cli.ui.live import Fixed, Live
+from webhook.cli.ui.live import Live
 from webhook.cli.ui.page import page
 from webhook.cli.ui.picture import Picture
 from webhook.errors import BadInput
-from webhook.policy.model import Policy
 from webhook.text import plural
 from webhook.whatif.answers import KINDS
 from webhook.whatif.cluster.measured import Measured
@@ -32,6 +27,8 @@ from webhook.whatif.cluster.snapshot import Snapshot
 
 _MEASURED_FOR: Final = 30.0
 """Seconds for which GPU metrics are used before they are asked for again."""
+_MEASURED_WITHIN: Final = 10.0
+"""Seconds that their source has to answer: a picture waits for it."""
 
 
 def ui(
@@ -54,109 +51,65 @@ def ui(
     Nothing is installed in the cluster. Example: `gpu-admission ui --open`.
     """
     kinds = (
-        KINDS if html is None else tuple(dict.fromkeys((*KINDS, *READ)))
+        KINDS if html is None else (*dict.fromkeys((*KINDS, *READ)),)
     )  # a page that is served reads the rest when asked
     snapshot = snapshot_of(file, kubeconfig, context, kinds, namespace, needed=("Pod",))
     snapshot.namespace = namespace or snapshot.namespace
-    making = Making(policy, metrics, live=file is None and html is None)
+    cluster = _Cluster(policy, metrics, kubeconfig, context, namespace)
     source = file.name if file else snapshot.access.base if snapshot.access else ""
+    picture = cluster.picture(snapshot)
     if html is not None:
-        fixed = Fixed(picture := making(snapshot), source)
-        write(html, page({**fixed.shown, **(more := picture.for_file())}))
-        return say(
-            f"{html}: {plural(len(picture.document['nodes']), 'node')}, {len(picture.document['waiting'])} waiting"
-            + (
-                f"; left out, as the file would be too large: what helps {more['leftOut']} of them"
-                if more["leftOut"]
-                else ""
-            )
+        write(html, page({**Live(picture, source).shown, **(more := picture.for_file())}))
+        left = (
+            f"; left out, as the file would be too large: what helps {more['leftOut']} of them"
+            if more["leftOut"]
+            else ""
         )
-    gc.freeze()  # what was read at the start stays
+        waiting = len(picture.document["waiting"])
+        return say(f"{html}: {plural(len(picture.document['nodes']), 'node')}, {waiting} waiting{left}")
     gc.enable()
-    try:
-        if file is not None:
-            asyncio.run(_serve(Fixed(making(snapshot), source), port, browser))
-        else:
-            asyncio.run(_follow(snapshot, making, source, port, browser, kubeconfig, context))
-    except KeyboardInterrupt:
-        return None
-    finally:
-        making.close()
+    with suppress(KeyboardInterrupt):
+        asyncio.run(_serve(Live(picture, source, None if file else cluster), port, browser))
     return None
 
 
-class Making:
-    """Makes pictures with the policy and the GPU metrics of the command's options.
+class _Cluster:
+    """Reads a cluster with the options of the command."""
 
-    `live`: metrics are asked for now and then by a thread of their own, so that no picture waits for a source that is slow.
-    """
-
-    def __init__(self, policy: str | None, metrics: str | None, *, live: bool) -> None:
-        self._policy, self._metrics = policy, metrics
-        self._thread = ThreadPoolExecutor(1, "metrics") if live and metrics != "off" else None
-        self._asking: Future[Measured | None] | None = None
+    def __init__(
+        self,
+        policy: str | None,
+        metrics: str | None,
+        kubeconfig: Path | None,
+        context: str | None,
+        namespace: str | None,
+    ) -> None:
+        self._policy, self._metrics, self._where, self._namespace = policy, metrics, (kubeconfig, context), namespace
         self._measured: Measured | None = None
         self._asked = float("-inf")
 
-    def __call__(self, snapshot: Snapshot) -> Picture:
+    async def read(self) -> Snapshot:
+        snapshot = await read(*self._where, KINDS, self._namespace, needed=("Pod",))
+        snapshot.namespace, snapshot.measured = self._namespace or snapshot.namespace, self._measured
+        return snapshot
+
+    def picture(self, snapshot: Snapshot) -> Picture:
         policy = policy_of(self._policy, snapshot)
-        if self._thread is None:
-            poll_gpus(snapshot, policy, self._metrics)
-        else:
-            snapshot.measured = self._latest(snapshot, policy, self._thread)
+        if time.monotonic() - self._asked > _MEASURED_FOR:
+            poll_gpus(snapshot, policy, self._metrics, within=_MEASURED_WITHIN)
+            self._asked, self._measured = time.monotonic(), snapshot.measured
         use_metrics(snapshot, policy)
         return Picture(snapshot, policy, self._policy)
 
-    def _latest(self, snapshot: Snapshot, policy: Policy, thread: ThreadPoolExecutor) -> Measured | None:
-        """The numbers that the source gave last. It is asked again when they are old."""
-        if (asked := self._asking) is not None and asked.done():
-            self._asking, self._measured = None, asked.result()
-        if self._asking is None and time.monotonic() - self._asked > _MEASURED_FOR:
-            self._asked = time.monotonic()
-            self._asking = thread.submit(self._poll, replace(snapshot), policy)
-        return self._measured
 
-    def _poll(self, snapshot: Snapshot, policy: Policy) -> Measured | None:
-        poll_gpus(snapshot, policy, self._metrics)
-        return snapshot.measured
-
-    def close(self) -> None:
-        if self._thread is not None:
-            self._thread.shutdown(wait=False, cancel_futures=True)
-
-
-async def _follow(
-    snapshot: Snapshot,
-    making: Callable[[Snapshot], Picture],
-    source: str,
-    port: int,
-    browser: bool,
-    kubeconfig: Path | None,
-    context: str | None,
-) -> None:
-    from webhook.feeds.api import Api  # noqa: PLC0415  slow to import, and few commands need it
-    from webhook.telemetry.logs import configure  # noqa: PLC0415
-    from webhook.telemetry.metrics import Metrics  # noqa: PLC0415
-
-    configure()
-    structlog.configure(wrapper_class=structlog.make_filtering_bound_logger(logging.ERROR))  # the page says what fails
-    live = Live(snapshot, making, source)
-    async with Api(way_to_api(kubeconfig, context)[1]) as api:
-        following = asyncio.create_task(live.run(api, Metrics(), structlog.get_logger()))
-        try:
-            await _serve(live, port, browser)
-        finally:
-            following.cancel()
-
-
-async def _serve(source: Any, port: int, browser: bool) -> None:
+async def _serve(live: Live, port: int, browser: bool) -> None:
     """Serve until Ctrl-C. Raises BadInput if the port is taken."""
     from aiohttp import web  # noqa: PLC0415  slow to import, and few commands need it
 
     from webhook.cli.ui.server import ADDRESS, app  # noqa: PLC0415
 
     token, once = secrets.token_urlsafe(24), secrets.token_urlsafe(24) if browser else ""
-    runner = web.AppRunner(app(source, token, once), access_log=None, shutdown_timeout=0.1)
+    runner = web.AppRunner(app(live, token, once), access_log=None, shutdown_timeout=0.1)
     await runner.setup()
     try:
         site = web.TCPSite(runner, ADDRESS, port)
@@ -169,6 +122,6 @@ async def _serve(source: Any, port: int, browser: bool) -> None:
         say("open it in a browser; Ctrl-C ends it", "dim")
         if browser:
             webbrowser.open(f"{address}?once={once}")
-        await asyncio.Event().wait()
+        await live.run()
     finally:
         await runner.cleanup()

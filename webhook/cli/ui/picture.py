@@ -25,9 +25,9 @@ from webhook.policy.model import Policy
 from webhook.whatif.answers import Answer, Row, answers, rows_of, waits
 from webhook.whatif.cluster.devices import PodGpus
 from webhook.whatif.cluster.measured import Figures, Gpu
-from webhook.whatif.cluster.report import gpu_nodes, holders, named, report, report_of_pods, workload_name
+from webhook.whatif.cluster.report import PARTS, gpu_nodes, holders, named, report, report_of_pods, workload_name
 from webhook.whatif.cluster.snapshot import Snapshot
-from webhook.whatif.cluster.sums import PARTS, largest, parts, totals, without_others
+from webhook.whatif.cluster.sums import largest, totals
 from webhook.whatif.names import Names
 
 NEEDS: Final = {"Node": "nodes", "Pod": "pods"}
@@ -45,24 +45,21 @@ class Picture:
 
     def __init__(self, snapshot: Snapshot, policy: Policy, named: str | None = None) -> None:
         """`named`: how the command calls the policy, if it is not the cluster's."""
-        self._snapshot, self._policy, self._named = snapshot, policy, named
+        self.snapshot, self._policy, self._named = snapshot, policy, named
         refused = [kind for kind in NEEDS if snapshot.access and kind in snapshot.missing]
         self._answers = {(each.namespace, each.name): each for each in answers(snapshot, policy, None)}
         self._names = Names(snapshot)
         blind = "Node" in refused
         reports = report_of_pods(snapshot, policy) if blind else report(snapshot, policy, gpu_nodes(snapshot, policy))
-        devices, row_of = PodGpus(snapshot, policy), snapshot.state.nodes.row_of
+        devices = PodGpus(snapshot, policy)
         promises = _promises(snapshot, policy, devices, [each.pod for each in self._answers.values() if each.pod])
         settings = policy.file.gpu_metrics
         figures = Figures(snapshot.measured, settings) if snapshot.measured else None
         nodes: list[dict[str, Any]] = []
         for each in reports:
             gpus = list(figures.gpus(each["name"])) if figures else []
-            row = row_of.get(each["name"])
-            installed = {name: 0.0 if row is None else float(of.installed[row]) for name, of in devices.amounts.items()}
-            known = without_others(each) if "Pod" in refused and not blind else each
-            more = {"parts": parts(known, installed), "promises": promises.get(each["name"], [])}
-            nodes.append({**known, **more, "devices": [_device(gpu, settings) for gpu in gpus]})
+            more = {"promises": promises.get(each["name"], []), "devices": [_device(gpu, settings) for gpu in gpus]}
+            nodes.append({**each, **more})
         self.document: dict[str, Any] = {
             "taken": snapshot.taken,
             "missing": _missing(snapshot),
@@ -89,13 +86,13 @@ class Picture:
         if not pods:
             raise self._names.unknown(namespace, name)
         answer = self._answers.get((namespace, pods[0]["metadata"]["name"]))
-        decision = decision_of(self._snapshot, self._policy, pods[0]) | alike(pods[0], pods)
+        decision = decision_of(self.snapshot, self._policy, pods[0]) | alike(pods[0], pods)
         return {"why": answer and answer.document(), "decision": decision}
 
     def answer(self, question: str, given: Mapping[str, str], of: Snapshot | None = None) -> dict[str, Any]:
-        """The answer to a question, see `ui.answers`. `of`: a newer snapshot to ask, which cannot be used afterwards. Raises
-        BadInput and PolicyError."""
-        snapshot = replace(of or self._snapshot, measured=self._snapshot.measured)
+        """The answer to a question, see `ui.answers`. `of`: a snapshot with more, not to be used afterwards. Raises BadInput and
+        PolicyError."""
+        snapshot = replace(of or self.snapshot, measured=self.snapshot.measured)
         return asked.answer(snapshot, self._named, question, given)
 
     def for_file(self) -> dict[str, Any]:
@@ -127,7 +124,7 @@ class Picture:
         for given in likely:
             with suppress(BadInput):  # such as a right that is missing: the file does not answer it
                 found[urlencode(given)] = self.answer(given["question"], given)
-        for namespace, audit in asked.audits(replace(self._snapshot), self._named).items():
+        for namespace, audit in asked.audits(replace(self.snapshot), self._named).items():
             found[urlencode({"question": "audit", "namespace": namespace})] = audit
         size = 0
         for address, each in [*found.items()]:
@@ -149,7 +146,7 @@ class Picture:
     def in_use(self) -> list[float]:
         """The time and the GPUs of each of `PARTS`, of the first kind there is."""
         first = next(iter(self.document["totals"]), dict.fromkeys(PARTS, 0))
-        return [self._snapshot.taken, *(first[part] for part in PARTS)]
+        return [self.snapshot.taken, *(first[part] for part in PARTS)]
 
 
 def _missing(snapshot: Snapshot) -> str:

@@ -6,12 +6,13 @@ sent as a header; a name of its own that leads here is refused by `Host`; and no
 
 import asyncio
 import secrets
-from collections.abc import Awaitable, Callable, Mapping
-from typing import Any, Final, Protocol
+from collections.abc import Awaitable, Callable
+from typing import Any, Final
 
 import orjson
 from aiohttp import hdrs, web
 
+from webhook.cli.ui.live import Live
 from webhook.cli.ui.page import content_policy, page
 from webhook.errors import GpuAdmissionError
 from webhook.text import bare
@@ -31,26 +32,7 @@ _HEADERS: Final = {
 Handler = Callable[[web.Request], Awaitable[web.StreamResponse]]
 
 
-class Source(Protocol):
-    """Where the page gets what it shows from."""
-
-    version: int
-    """Grows with each change."""
-
-    async def changed(self, version: int) -> None:
-        """Wait until there is a newer version than this."""
-
-    def state(self) -> bytes:
-        """What the page shows, as JSON."""
-
-    async def about(self, namespace: str, name: str) -> dict[str, Any]:
-        """What is known of one pod. Raises BadInput."""
-
-    async def answer(self, question: str, given: Mapping[str, str]) -> dict[str, Any]:
-        """The answer to a question of `ui.answers`. Raises BadInput, and PolicyError if the policy does not parse."""
-
-
-def app(source: Source, token: str, once: str = "") -> web.Application:
+def app(live: Live, token: str, once: str = "") -> web.Application:
     """The server as an application. It answers GET only. Who comes with `once` first is sent on to the address with the token:
     others on this machine see the arguments of a browser."""
 
@@ -78,16 +60,16 @@ def app(source: Source, token: str, once: str = "") -> web.Application:
         known = int(after) if after.isdecimal() and len(after) < 16 else -1
         try:
             async with asyncio.timeout(HOLD_SECONDS):
-                await source.changed(known)
+                await live.changed(known)
         except TimeoutError:
             return web.Response(status=204)
-        return web.Response(body=source.state(), content_type="application/json")
+        return web.Response(body=orjson.dumps(live.shown), content_type="application/json")
 
     async def about(request: web.Request) -> web.Response:
-        return await _said(source.about(request.query.get("namespace", ""), request.query.get("name", "")))
+        return await _said(live.about(request.query.get("namespace", ""), request.query.get("name", "")))
 
     async def answer(request: web.Request) -> web.Response:
-        return await _said(source.answer(request.query.get("question", ""), dict(request.query)))
+        return await _said(live.answer(request.query.get("question", ""), dict(request.query)))
 
     served = web.Application(middlewares=[guard])
     for path, handler in (("/", root), ("/state", state), ("/pod", about), ("/answer", answer)):

@@ -88,18 +88,16 @@ class Figures:
             yield {**pod, "measured": use.gpus, "idle": use.idle} if use and use.gpus <= own else pod
 
     def of(
-        self, node: str, gpus: Iterable[Mapping[str, float]], sharing: float, pods: Sequence[Mapping[str, Any]] = ()
+        self, node: str, offered: float, allocated: float, sharing: float, pods: Sequence[Mapping[str, Any]] = ()
     ) -> dict[str, Any]:
         """The metrics keys that `report` adds for a node, as far as known.
 
-        `gpus` are the amounts of each of its GPU resources; `sharing` is how many pods share one GPU; `pods` as `with_pods`.
-        Of the GPUs that no pod is named for, as few idle ones are allocated as can be.
+        `offered`, `allocated`: how many GPUs or shares; `sharing` is how many pods share one GPU; `pods` as `with_pods`. Of the
+        GPUs that no pod is named for, as few idle ones are allocated as can be.
         """
         use, document = self.use.node(node), dict[str, Any]()
         if use.measured:
-            amounts = list(gpus)
-            total = math.ceil(sum(each["total"] for each in amounts) / sharing)
-            allocated = math.ceil(sum(each["allocated"] for each in amounts) / sharing)
+            total, allocated = math.ceil(offered / sharing), math.ceil(allocated / sharing)
             unused = max(0, total - allocated)
             named, idle = (sum([pod.get(key, 0) for pod in pods]) for key in ("measured", "idle"))
             document = {

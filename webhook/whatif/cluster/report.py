@@ -18,7 +18,7 @@ from webhook.nodes.rejections import reason_of
 from webhook.placement.feasible import for_any_pod
 from webhook.placement.settings import Health
 from webhook.policy.model import DEFAULT_PROFILE, Policy
-from webhook.state.gpu_amounts import gpu_number, models_of
+from webhook.state.gpu_amounts import GpuAmounts, gpu_number, models_of
 from webhook.vendors.catalogue import labels
 from webhook.whatif.cluster.devices import PodGpus
 from webhook.whatif.cluster.measured import Figures
@@ -28,11 +28,13 @@ _POOL_LABELS: Final = ("node-pool", "nodepool", *labels("pool"), "pool")
 """Labels that name the pool of a node; the first that a node has counts."""
 _MAX_NAME: Final = 253
 """Maximum characters of a name of Kubernetes. An owner reference may have a longer one."""
-AMOUNTS: Final = ("total", "allocated", "promised", "free")
-"""What is counted of each GPU resource."""
+PARTS: Final = ("allocated", "promised", "free", "unusable")
+"""Each GPU is one of these. Unusable: free on a node that takes no pods, sick, or not offered."""
+AMOUNTS: Final = ("total", *PARTS)
+UNKNOWN: Final = "unknown"
+"""The part of the GPUs of which it is not known whether somebody has them, for those who may not list all pods."""
 UNKNOWN_HEALTH: Final = "unknown"
 """The health of a node that may not be read."""
-_PART: Final = {"total": "offered"} | {word: word for word in AMOUNTS[1:]}
 _GPU_LABELS: Final = labels("present", "count", "model")
 """Labels of nodes that have GPUs, even if the device plugin offers none."""
 
@@ -45,18 +47,26 @@ def report(snapshot: Snapshot, policy: Policy, names: list[str]) -> list[dict[st
     columns = state.nodes.columns
     figures = Figures(snapshot.measured, policy.file.gpu_metrics) if snapshot.measured else None
     devices, rejected, models = PodGpus(snapshot, policy), _rejected(snapshot), models_of(state)
+    known = "Pod" not in snapshot.missing
     result = []
     for name in names:
         node, row = snapshot.nodes[name], state.nodes.row_of[name]
-        gpus = {}
-        withdrawn, one, sharing = 0.0, GPU_KINDS[columns.one[row]], float(columns.sharing[row])
+        one, sharing = GPU_KINDS[columns.one[row]], float(columns.sharing[row])
         pods = list(_gpu_pods(snapshot.pods_on.get(name, ()), policy, devices))
         if figures:
             pods = list(figures.with_pods(name, pods, sharing))
-        for resource, of in devices.amounts.items():
-            if of.offered[row] or of.allocated[row]:
-                gpus[resource] = {key: gpu_number(getattr(of, _PART[key])[row]) for key in AMOUNTS}
-            withdrawn += of.installed[row] - of.offered[row]
+        amounts = {name: each for name, each in devices.amounts.items() if each.offered[row] or each.allocated[row]}
+        withdrawn = sum(float(each.installed[row] - each.offered[row]) for each in devices.amounts.values())
+        offered = sum(float(each.offered[row]) for each in amounts.values())
+        has = sum(float(each.allocated[row]) for each in amounts.values())
+        measured = figures.of(name, offered, has, sharing, pods) if figures else {}
+        away = math.inf if health[name] != "healthy" else measured.get("sick", 0) if len(amounts) == 1 else 0
+        gpus = {resource: counted(of, row, away, known=known) for resource, of in amounts.items()}
+        host = {
+            name: {"total": int(columns.capacity[name][row]), "free": max(0, int(columns.free[name][row]))}
+            for name in ("cpu", "memory")
+            if name in columns.capacity
+        }
         result.append(
             {
                 "name": name,
@@ -67,19 +77,27 @@ def report(snapshot: Snapshot, policy: Policy, names: list[str]) -> list[dict[st
                 "taints": [taint.text for taint in node_taints(node)],
                 "gpus": gpus,
                 "pods": pods,
-                "host": {
-                    name: {"total": int(columns.capacity[name][row]), "free": max(0, int(columns.free[name][row]))}
-                    for name in ("cpu", "memory")
-                    if name in columns.capacity
-                },
+                **({"host": host} if known else {}),
                 **({"one": one} if one != "whole" else {}),
                 **({"sharing": gpu_number(sharing)} if sharing > 1 else {}),
                 **({"withdrawn": gpu_number(withdrawn)} if withdrawn else {}),
                 **({"rejected": rejected[name]} if rejected[name] else {}),
-                **(figures.of(name, gpus.values(), sharing, pods) if figures else {}),
+                **measured,
             }
         )
     return result
+
+
+def counted(of: GpuAmounts, row: int, away: float, *, known: bool) -> dict[str, int | float]:
+    """The GPUs of a node, each counted once. `away`: so many of them are sick, or take no pods: perhaps those that a pod has.
+    `known`: whether all pods are."""
+    allocated, promised, left = (float(each[row]) for each in (of.allocated, of.promised, of.free))
+    held = allocated + promised
+    total, free = max(float(of.installed[row]), held + left), max(0.0, left - max(0.0, away - held))
+    parts = {"allocated": allocated, "promised": promised, "free": free, "unusable": total - held - free}
+    if not known:
+        parts = {**dict.fromkeys(PARTS, 0.0), "allocated": allocated, UNKNOWN: max(0.0, total - allocated)}
+    return {part: gpu_number(amount) for part, amount in {"total": total, **parts}.items()}
 
 
 def report_of_pods(snapshot: Snapshot, policy: Policy) -> list[dict[str, Any]]:
@@ -91,7 +109,9 @@ def report_of_pods(snapshot: Snapshot, policy: Policy) -> list[dict[str, Any]]:
             sums = Counter[str]()
             for pod in shown:
                 sums.update(pod["gpus"])
-            gpus = {resource: dict.fromkeys(AMOUNTS, 0) | {"allocated": count} for resource, count in sums.items()}
+            gpus = {
+                name: dict.fromkeys(AMOUNTS, 0) | {"total": count, "allocated": count} for name, count in sums.items()
+            }
             unknown = {"pool": "", "model": "", "health": UNKNOWN_HEALTH, "taints": []}
             found.append({"name": name, **unknown, "gpus": gpus, "pods": shown})
     return found
@@ -109,19 +129,19 @@ def _rejected(snapshot: Snapshot) -> Counter[str]:
 
 
 def pools(nodes: Sequence[Mapping[str, Any]], by: Literal["pool", "model"] = "pool") -> Iterator[dict[str, Any]]:
-    """The sums of each pool or model, then of all nodes (its name is None) if there are several.
-
-    Each has "gpus" by resource with its number of "nodes", and the known ones of the metrics keys of `Figures.of`.
-    """
+    """`together` of each pool or model, then of all nodes (its name is None) if there are several."""
     names = sorted({node[by] for node in nodes})
     for name in [*names, None] if len(names) > 1 else names:
-        members = [node for node in nodes if name is None or node[by] == name]
-        gpus = {}
-        for resource in sorted({resource for node in members for resource in node["gpus"]}):
-            of = [node["gpus"][resource] for node in members if resource in node["gpus"]]
-            sums = {key: gpu_number(sum(each[key] for each in of)) for key in AMOUNTS}
-            gpus[resource] = {"nodes": len(of), **sums}
-        yield {by: name, "gpus": gpus, **_metrics_together(members)}
+        yield {by: name, **together([node for node in nodes if name in (None, node[by])])}
+
+
+def together(nodes: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
+    """The "gpus" of these nodes by resource, with the number of "nodes", and the metrics keys of `Figures.of` as far as known."""
+    gpus = {}
+    for resource in sorted({resource for node in nodes for resource in node["gpus"]}):
+        of = [node["gpus"][resource] for node in nodes if resource in node["gpus"]]
+        gpus[resource] = {"nodes": len(of), **{key: gpu_number(sum(each[key] for each in of)) for key in of[0]}}
+    return {"gpus": gpus, **_metrics_together(nodes)}
 
 
 def holder(pod: Mapping[str, Any], by: str) -> str:

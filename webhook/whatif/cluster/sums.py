@@ -1,6 +1,5 @@
-"""The GPUs of each node as parts that add up, their sums, and the largest job that could start now."""
+"""Sums of the GPUs of nodes by their kind, and the largest job that could start now."""
 
-from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping
 from typing import Any, Final
 
@@ -8,12 +7,9 @@ from webhook.kube.gpus import DIVIDED, GpuKind, Gpus
 from webhook.kube.taints import node_taints
 from webhook.policy.model import DEFAULT_PROFILE, Policy
 from webhook.state.gpu_amounts import gpu_number
+from webhook.whatif.cluster.report import AMOUNTS
 from webhook.whatif.cluster.snapshot import Snapshot
 
-PARTS: Final = ("allocated", "promised", "free", "unusable")
-"""Each GPU is one of these, so their sum is the total."""
-UNKNOWN: Final = "unknown"
-"""The part of the GPUs of which it is not known whether somebody has them: see `without_others`."""
 _ORDER: Final[Mapping[GpuKind, str]] = {"whole": "all GPUs", "slice": "all slices", "share": "all shares"}
 """The kinds of GPU in their order, and how the sum of each is called, as on the page."""
 
@@ -22,45 +18,6 @@ def kind_of(resource: str, node: Mapping[str, Any], gpus: Gpus) -> GpuKind:
     """What one of a resource of a node is. Those of a DRA driver are whole GPUs."""
     kind = gpus.kind(resource) or "whole"
     return node.get("one", kind) if kind == "whole" and resource in DIVIDED else kind
-
-
-def without_others(report: Mapping[str, Any]) -> dict[str, Any]:
-    """The entry of a node for those who may list only the pods of one namespace: what others have is not known, nor what is
-    free."""
-    gpus = {}
-    for resource, counts in report["gpus"].items():
-        rest = max(0, counts["total"] - counts["allocated"])
-        gpus[resource] = {**counts, "promised": 0, "free": 0, UNKNOWN: rest}
-    return {key: value for key, value in report.items() if key != "host"} | {"gpus": gpus}
-
-
-def parts(report: Mapping[str, Any], installed: Mapping[str, float]) -> dict[str, dict[str, int | float]]:
-    """The GPUs of a node by resource, each counted once. `report`: its entry of `gpu-admission top`. `installed`: with those
-    that it does not offer.
-
-    Unusable are the free GPUs of a node that takes no pods, those that are sick, and those that it has and does not offer.
-    """
-    result = {}
-    for resource, counts in report["gpus"].items():
-        held, free = counts["allocated"] + counts["promised"], usable(report, resource)
-        total = max(counts["total"], held + counts["free"], installed.get(resource, 0))
-        taken = {"allocated": counts["allocated"], "promised": counts["promised"]}
-        unknown = counts.get(UNKNOWN, 0)
-        every = {**taken, "free": free, "unusable": total - held - free - unknown}
-        every |= {UNKNOWN: unknown} if unknown else {}
-        result[resource] = {part: gpu_number(amount) for part, amount in every.items()}
-    return result
-
-
-def usable(report: Mapping[str, Any], resource: str) -> int | float:
-    """The free GPUs of a node that takes pods, without those that are sick: a sick GPU is perhaps one that a pod has."""
-    if report["health"] != "healthy":
-        return 0
-    counts = report["gpus"][resource]
-    held = counts["allocated"] + counts["promised"]
-    sick = report.get("sick", 0) - held if len(report["gpus"]) == 1 else 0
-    free: int | float = counts["free"]
-    return max(0, free - max(0, sick))
 
 
 def by_kind(reports: Iterable[Mapping[str, Any]], gpus: Gpus) -> Iterator[tuple[str, list[dict[str, Any]]]]:
@@ -75,43 +32,21 @@ def by_kind(reports: Iterable[Mapping[str, Any]], gpus: Gpus) -> Iterator[tuple[
             yield name, known
 
 
-def unusable(reports: Iterable[Mapping[str, Any]]) -> Counter[str]:
-    """How many of the free GPUs no pod can have, by resource."""
-    found = Counter[str]()
-    for report in reports:
-        found.update({name: counts["free"] - usable(report, name) for name, counts in report["gpus"].items()})
-    return found
-
-
-def left_out(reports: Iterable[Mapping[str, Any]], gpus: Gpus) -> str:
-    """Which GPUs the sums name apart, in words; "" if none."""
-    reports = list(reports)
-    shares = sum(
-        [usable(each, name) for each in reports for name in each["gpus"] if kind_of(name, each, gpus) != "whole"]
-    )
-    away = any(unusable(reports).values())
-    texts = ["unusable: free on nodes that take no pods, or sick"] if away else []
-    if shares:
-        texts.append(f"of the free GPUs {gpu_number(shares)} are shares or slices")
-    return "; ".join(texts)
-
-
 def totals(nodes: Iterable[Mapping[str, Any]], gpus: Gpus) -> list[dict[str, Any]]:
     """For each kind of GPU: its sum (the model None), then the sum of each model and resource."""
     sums: dict[tuple[int, str, str], dict[str, Any]] = {}
     for node in nodes:
-        for resource, counts in node["parts"].items():
+        for resource, counts in node["gpus"].items():
             kind = kind_of(resource, node, gpus)
             for model, name in ((None, ""), (node["model"], resource)):
                 key = ([*_ORDER].index(kind), model or "", name)
                 entry = sums.setdefault(
-                    key, {"kind": kind, "model": model, "resource": name, "nodes": 0, **dict.fromkeys(PARTS, 0)}
+                    key, {"kind": kind, "model": model, "resource": name, "nodes": 0, **dict.fromkeys(AMOUNTS, 0)}
                 )
                 entry["nodes"] += 1
                 for part in counts:
                     entry[part] = gpu_number(entry.get(part, 0) + counts[part])
-    every = (*PARTS, UNKNOWN)
-    return [{**sums[key], "total": gpu_number(sum(sums[key].get(part, 0) for part in every))} for key in sorted(sums)]
+    return [sums[key] for key in sorted(sums)]
 
 
 def largest(nodes: Iterable[Mapping[str, Any]], snapshot: Snapshot, policy: Policy) -> list[dict[str, Any]]:
@@ -123,7 +58,7 @@ def largest(nodes: Iterable[Mapping[str, Any]], snapshot: Snapshot, policy: Poli
     for node in nodes:
         cpus, pods = (int(free[name][rows[node["name"]]]) if name in free else 0 for name in ("cpu", "pods"))
         for resource in node["gpus"] if pods > 0 else ():
-            if (startable := min(int(usable(node, resource)), cpus // 1000)) > 0:
+            if (startable := min(int(node["gpus"][resource]["free"]), cpus // 1000)) > 0:
                 key = (
                     node["model"],
                     resource,

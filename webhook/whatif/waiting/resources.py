@@ -215,7 +215,7 @@ def _waits(case: Case, name: str, amount: int, off: Mask) -> tuple[str, list[Fix
     rows = np.flatnonzero(off)
     most_free = rows[np.argsort(-s.free[name][rows], kind="stable")][:_MAX_NODES]
     candidates = [
-        (_serves(pods), used, of, s.names[row], pods)
+        (not of.startswith("job/") and _serves(pods), used, of, s.names[row], pods)
         for row in most_free.tolist()
         for of, (pods, used) in s.users(row, name).items()
         if used and int(s.free[name][row]) + used >= amount

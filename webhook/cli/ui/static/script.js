@@ -239,9 +239,9 @@ const gpus = amount => +amount.toFixed(3); // parts of GPUs are fractions
 // In the order in which they are drawn: those that one pod has, or that are alike, are one run.
 function runs(node) {
   const found = [];
-  for (const [resource, counts] of Object.entries(node.parts)) {
+  for (const [resource, counts] of Object.entries(node.gpus)) {
     const add = (amount, run) => { const count = gpus(amount), cells = run.kind === "held" || run.kind === "promised" ? Math.ceil(count) : Math.floor(count); if (cells > 0) found.push({ ...run, resource, count, cells }); };
-    const alone = of => Object.keys(of).length === 1, idle = node.idle > 0 && node.idle >= counts.allocated && alone(node.parts);
+    const alone = of => Object.keys(of).length === 1, idle = node.idle > 0 && node.idle >= counts.allocated && alone(node.gpus);
     const quiet = pod => unnamed(pod) ? idle && Infinity : alone(pod.gpus) && pod.idle;
     for (const [kind, pods] of [["held", node.pods], ["promised", node.promises]]) {
       let left = kind === "held" ? counts.allocated : counts.promised;
@@ -265,11 +265,11 @@ function describes(device) {
   return `${device.name}: ${[...["sick", "hot", "idle"].filter(mark => device[mark]), ...known].filter(Boolean).join(", ") || "nothing known"}`;
 }
 function summary(node) {
-  const amounts = Object.entries(node.parts).map(([resource, counts]) => `${gpus(sum(counts))} ${resource}: ${PARTS.filter(part => counts[part]).map(part => `${gpus(counts[part])} ${part}`).join(", ") || "none"}`);
+  const amounts = Object.entries(node.gpus).map(([resource, counts]) => `${gpus(counts.total)} ${resource}: ${PARTS.filter(part => counts[part]).map(part => `${gpus(counts[part])} ${part}`).join(", ") || "none"}`);
   return `${node.name}, ${HEALTH[node.health] || "healthy"}${node.model ? `, ${node.model}` : ""}. ${amounts.join("; ") || "no GPUs"}`;
 }
 function state_of(node) {
-  const free = Object.values(node.parts).reduce((all, counts) => all + counts.free, 0);
+  const free = Object.values(node.gpus).reduce((all, counts) => all + counts.free, 0);
   const marks = [HEALTH[node.health], node.sick ? `${node.sick} sick` : "", node.idle ? `${node.idle} idle` : "", node.temperature >= 90 ? `${node.temperature} °C` : ""].filter(Boolean);
   return state.withoutRight.includes("nodes") ? "yours; the rest is not known" : marks.length ? marks.join(", ") : state.withoutRight.length ? "" : `${gpus(free)} free`;
 }
@@ -314,7 +314,7 @@ function renderMap() {
   for (const [name, { row }] of rows) if (!names.has(name)) { row.remove(); rows.delete(name); }
   const drawnPools = new Map([...document.querySelectorAll(".pool")].map(each => [each.dataset.pool, each]));
   const sections = [...pools].map(([pool, nodes]) => {
-    const counts = nodes.flatMap(node => Object.values(node.parts)), total = counts.reduce((all, each) => all + sum(each), 0), free = counts.reduce((all, each) => all + each.free, 0);
+    const counts = nodes.flatMap(node => Object.values(node.gpus)), total = counts.reduce((all, each) => all + each.total, 0), free = counts.reduce((all, each) => all + each.free, 0);
     const section = drawnPools.get(pool) || make("div", { class: "pool", role: "rowgroup", "data-pool": pool }, make("h3", { role: "presentation" }), make("div", { class: "nodes", role: "presentation" }));
     put(section.firstChild, pool || (noNodes ? "nodes of your pods" : "no pool"), make("span", {}, `${plural(nodes.length, "node")}, ${state.withoutRight.length ? plural(gpus(total), "GPU") : `${gpus(free)} of ${gpus(total)} free`}`));
     putKept(section.lastChild, nodes.map(node => rows.get(node.name).row));
@@ -334,7 +334,7 @@ const holderOf = pod => ({ namespace: pod.namespace, workload: `${pod.namespace}
 // What a search looks at, in the words that stand on the page.
 const hay = words => words.filter(Boolean).join("\n").toLowerCase();
 const ofPod = pod => [key(pod), `${pod.namespace}/${pod.workload}`, pod.class, ...Object.keys(pod.gpus)];
-const ofNode = node => [node.name, node.pool, node.model, ...node.taints, HEALTH[node.health], ...Object.keys(node.parts)];
+const ofNode = node => [node.name, node.pool, node.model, ...node.taints, HEALTH[node.health], ...Object.keys(node.gpus)];
 const ofRow = row => [`${row.namespace}/${row.name}`, ...row.pods.map(name => `${row.namespace}/${name}`), row.why, row.text, row.fix, ...row.asks];
 function renderChoice() {
   const answer = choice.pod && details?.why, causes = answer ? answer.causes : [], ranked = (choice.pod && details?.decision?.nodes) || [];
