@@ -1,12 +1,8 @@
 """`gpu-admission top`: the GPUs of nodes, pools and models, and who has them, how busy they are, and how many are free."""
 
 from collections import Counter
-<<<<<<< HEAD
-from collections.abc import Iterator, Mapping, Sequence
-from datetime import UTC, datetime
-=======
 from collections.abc import Iterable, Iterator, Mapping, Sequence
->>>>>>> main
+from datetime import UTC, datetime
 from typing import Annotated, Any, Final, Literal
 
 import typer
@@ -20,14 +16,8 @@ from webhook.errors import BadInput
 from webhook.kube.gpus import DIVIDED, Gpus
 from webhook.nodes.utilisation import IDLE_FOR
 from webhook.policy.model import Policy
-<<<<<<< HEAD
-from webhook.state.gpu_amounts import gpu_number
 from webhook.text import amount_number, exact_amount, listed, no_such, plural, quoted
-from webhook.whatif.cluster.report import gpu_nodes, holder, holders, pools, report
-=======
-from webhook.text import amount_number, listed, no_such, plural, quoted
 from webhook.whatif.cluster.report import AMOUNTS, UNKNOWN, gpu_nodes, holder, holders, pools, report, together
->>>>>>> main
 from webhook.whatif.cluster.snapshot import CLAIMS, ENGINE, Snapshot
 from webhook.whatif.cluster.sums import by_kind, larger, largest
 
@@ -111,13 +101,8 @@ def top(
             clear()
         jobs = largest(reports, snapshot, rules) if by in (None, "model") else []
         sums = sums_by(by, reports, idle_by_namespace(snapshot), jobs) if by else reports
-<<<<<<< HEAD
         if document([*map(as_written, sums)], output, "Top"):
-            return None
-=======
-        if document(sums, output, "Top"):
             return
->>>>>>> main
         if by in (None, "model") or not reports:
             some = " on these nodes" if names or labels or model else ""
             _print(reports, labels, by, jobs, rules.gpus, some=some, wide=output == "wide")
