@@ -58,7 +58,7 @@ def caches(state: ClusterState, placer: Placer) -> dict[str, Empty]:
         "scored nodes": rankers.clear,
         "states of nodes": state.nodes.columns.cache.clear,
         "what scores derive from a view": views,
-        "why no node could take a pod": partial(emptied, "_obstacles"),
+        "why no node could take a pod": partial(emptied, "_unschedulable"),
         "values of labels by row": vars(state.nodes.labels)["_columns"].clear,
         "rows by node name": lambda: vars(state.nodes).update(_unordered=True),
         "answers about all nodes": lambda: setattr(state, "answers", Answers()),

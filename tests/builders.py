@@ -20,10 +20,10 @@ from tests.devices.dra import device_slice
 from webhook.framework.cluster_view import (
     Autoscaler,
     LimitRange,
-    Obstacle,
     Placement,
     PriorityClass,
     RuntimeClass,
+    Unschedulable,
     Workload,
 )
 from webhook.framework.interface import Context, Finding, Rule
@@ -259,11 +259,11 @@ POOLS = ClusterFacts(
 class Obstructed:
     """Nodes that no pod fits, for these reasons; without any, nodes that every pod fits, with these labels."""
 
-    def __init__(self, *obstacles: Obstacle, labels: Iterable[Mapping[str, str]] = ()) -> None:
-        self._obstacles, self._labels = obstacles, labels
+    def __init__(self, *unschedulable: Unschedulable, labels: Iterable[Mapping[str, str]] = ()) -> None:
+        self._unschedulable, self._labels = unschedulable, labels
 
-    def obstacles(self, pod: AskedPod) -> tuple[Obstacle, ...]:
-        return self._obstacles
+    def unschedulable(self, pod: AskedPod) -> tuple[Unschedulable, ...]:
+        return self._unschedulable
 
     def labels(self, pod: AskedPod, keys: tuple[str, ...]) -> frozenset[tuple[str, ...]]:
         return frozenset([tuple([labels.get(key, "") for key in keys]) for labels in self._labels])

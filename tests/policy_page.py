@@ -14,7 +14,7 @@ from webhook.policy.model import PolicyFile, Profile, Rules
 
 _LONGEST: Final = 60
 """Characters of a default; a longer one is in policy.yaml."""
-_SENTENCE: Final = re.compile(r"(?<=[^.][.:])\s+(?=[A-Z`\[({])|\n\n")
+_SENTENCE: Final = re.compile(r"(?<=[^.][.])\s+(?=[A-Z`\[({])|\n\n")
 _LABEL: Final = re.compile(r"^--- (?:[^\n]*\n+)?")
 
 
@@ -40,17 +40,18 @@ def lines() -> Iterator[str]:
 
 def _table(settings: Settings, names: list[str]) -> Iterator[str]:
     yield from ("| key | default | |", "|---|---|---|")
-    yield from _rows(settings, names, "")
+    yield from rows(settings, names)
 
 
-def _rows(settings: Settings, names: list[str], above: str) -> Iterator[str]:
+def rows(settings: Settings, names: list[str], above: str = "") -> Iterator[str]:
+    """A row for each of these keys, and for those in it."""
     for name in names:
         info, value = type(settings).model_fields[name], getattr(settings, name)
         key, text = f"{above}{info.alias or name}", _first(info.description or "")
         if isinstance(value, Settings):
             if said := text or _first(documentation(value) if isinstance(value, Unit) else type(value).__doc__ or ""):
                 yield f"| `{key}` | | {said} |"
-            yield from _rows(value, [*type(value).model_fields], f"{key}.")
+            yield from rows(value, [*type(value).model_fields], f"{key}.")
         else:
             yield f"| `{key}` | {_default(value)} | {text} |"
             yield from _of_entries(info.annotation, key)

@@ -59,7 +59,8 @@ def cluster(folder: Path) -> Path:
         of_job(placed(pod("stays", 4), "gpu-e"), "other"),
     ]
     counted = replica("replica-1", team={"window": 2, "1h": 2, "6h": 1, "1d": 1})
-    others = [decided, rejected, shares, withdrawn, node("gpu-f"), *moved, counted]
+    sliced = node("gpu-g", 1, mig={"1g.10gb": 7})
+    others = [decided, rejected, shares, withdrawn, sliced, node("gpu-f"), *moved, counted]
     file = write(folder, *CLUSTER, *others)
     metered(file, {"gpu-a": 3}, {"gpu-a": ["team/decided"]})
     found = json.loads(file.read_text())

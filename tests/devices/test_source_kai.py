@@ -27,7 +27,7 @@ def parts_of(of: ClusterState, name: str) -> list[int]:
     row = of.nodes.row_of[name]
     for at, _, layout, left in of.nodes.devices.told():
         if at == row:
-            return sorted([int(left[budget]) for slot in layout.slots for _, budget, _, _ in slot.parts])
+            return sorted([int(left[counter]) for slot in layout.slots for _, counter, _, _ in slot.parts])
     return []
 
 

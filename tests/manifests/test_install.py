@@ -105,17 +105,16 @@ def composed(plane: ControlPlane, folder: Path, *components: str) -> list[dict[s
 def test_the_kustomization_that_the_readme_shows_works(control_plane: ControlPlane, tmp_path: Path) -> None:
     first, more = re.findall(r"```yaml\n(.+?)```", (MANIFESTS / "README.md").read_text(), re.DOTALL)
     (tmp_path / "manifests").symlink_to(MANIFESTS)
-    mine = tmp_path / "mine"
-    mine.mkdir()
 
-    def built(shown: str) -> dict[str, Any]:
+    def built(name: str, shown: str) -> dict[str, Any]:
+        (mine := tmp_path / name).mkdir()
         (mine / "kustomization.yaml").write_text(shown)
+        (mine / "policy.yaml").write_text("profiles: {default: {shadow: true}}\n")
         return {f"{each['kind']}/{each['metadata']['name']}": each for each in kustomized(control_plane, str(mine))}
 
-    (container,) = built(first)["Deployment/gpu-admission"]["spec"]["template"]["spec"]["containers"]
+    (container,) = built("first", first)["Deployment/gpu-admission"]["spec"]["template"]["spec"]["containers"]
     assert container["image"] == "registry.example/gpu-admission:0.1.0"
-    (mine / "policy.yaml").write_text("profiles: {default: {shadow: true}}\n")
-    found = built(first + more)
+    found = built("more", first + more)
     assert found["ConfigMap/gpu-admission-policy"]["data"] == {"policy.yaml": "profiles: {default: {shadow: true}}\n"}
     assert "ClusterRole/gpu-admission-events" in found
 

@@ -137,17 +137,17 @@ def test_shapes_of_one_namespace_push_out_none_of_another() -> None:
     asks_too_much = pod("p", 9) | {"metadata": {"name": "p", "namespace": "other"}}
     placed(of, other)
     placed(of, asks_too_much)
-    causes = ranker.obstacles(AskedPod(other, GPUS), demand_of(other))
-    caches: list[SharedCache[Any, Any]] = [ranker._scores, ranker._obstacles]
+    causes = ranker.unschedulable(AskedPod(other, GPUS), demand_of(other))
+    caches: list[SharedCache[Any, Any]] = [ranker._scores, ranker._unschedulable]
     kept = [next(iter(cache.values())) for cache in caches]
     for i in range(600):
         for gpus in (1, 9):
             made = pod("p", gpus, nodeSelector={"zone": str(i)})
             placed(of, made)
-            ranker.obstacles(AskedPod(made, GPUS), demand_of(made))
+            ranker.unschedulable(AskedPod(made, GPUS), demand_of(made))
     for cache, value in zip(caches, kept, strict=True):
         assert any(each is value for each in cache.values())
-    assert ranker.obstacles(AskedPod(other, GPUS), demand_of(other)) is causes
+    assert ranker.unschedulable(AskedPod(other, GPUS), demand_of(other)) is causes
 
 
 def test_the_cache_of_rankers_is_bounded_and_shared_by_equal_policies() -> None:

@@ -144,7 +144,7 @@ TAINT = {"key": "team", "value": "x", "effect": "NoSchedule"}
 )
 def test_whether_a_pod_can_only_get_shared_gpus(nodes: list[dict[str, Any]], made: dict[str, Any], only: bool) -> None:
     of = state(nodes)
-    causes = [obstacle.cause for obstacle in placer(of).obstacles(AskedPod(made, GPUS), of.view(0), DEFAULTS)]
+    causes = [reason.cause for reason in placer(of).unschedulable(AskedPod(made, GPUS), of.view(0), DEFAULTS)]
     assert ("shared" in causes) is only
 
 

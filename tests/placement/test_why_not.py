@@ -9,7 +9,7 @@ from tests.controlplane.nodes import node
 from tests.devices.dra import device_class, gpus_of
 from tests.placement.placed import affinity, expression
 from tests.state.objects import Object, placer, pod, state
-from webhook.framework.cluster_view import Obstacle
+from webhook.framework.cluster_view import Unschedulable
 from webhook.kube.asked import AskedPod
 from webhook.kube.gpus import GpuName, Gpus
 from webhook.placement.settings import PlacementSettings
@@ -27,8 +27,8 @@ NODES = [
 ]
 
 
-def obstacles(of: ClusterState, made: Object) -> list[Obstacle]:
-    return list(placer(of).obstacles(AskedPod(made, GPUS), of.view(0), PlacementSettings()))
+def unschedulable(of: ClusterState, made: Object) -> list[Unschedulable]:
+    return list(placer(of).unschedulable(AskedPod(made, GPUS), of.view(0), PlacementSettings()))
 
 
 FITS = [
@@ -57,8 +57,8 @@ FITS = [
 
 
 @pytest.mark.parametrize(("nodes", "made"), FITS)
-def test_there_is_no_obstacle_for(nodes: list[Object], made: Object) -> None:
-    assert obstacles(state(nodes, [pod("x", 8, on="full")]), made) == []
+def test_a_pod_is_schedulable(nodes: list[Object], made: Object) -> None:
+    assert unschedulable(state(nodes, [pod("x", 8, on="full")]), made) == []
 
 
 CASES = [
@@ -195,10 +195,8 @@ CASES = [
 
 
 @pytest.mark.parametrize(("made", "seen", "wanted", "fix", "lasting"), CASES)
-def test_an_obstacle_says_what_is_short_and_where(
-    made: Object, seen: str, wanted: str, fix: str, lasting: bool
-) -> None:
-    (found,) = obstacles(state(NODES), made)
+def test_the_reason_says_what_is_short_and_where(made: Object, seen: str, wanted: str, fix: str, lasting: bool) -> None:
+    (found,) = unschedulable(state(NODES), made)
     assert (found.seen, found.wanted, found.fix, found.lasting) == (seen, wanted, fix, lasting)
 
 
@@ -209,8 +207,8 @@ def test_a_resource_that_a_device_class_serves_is_on_the_nodes_with_its_devices(
     asking = pod("p", 0, asks={resource: "4"})
     gpus = Gpus([*GPUS.names, GpuName("nvidia.com/other", "whole")])
 
-    def found(made: Object) -> list[Obstacle]:
-        return list(placer(of).obstacles(AskedPod(made, gpus), of.view(0), PlacementSettings()))
+    def found(made: Object) -> list[Unschedulable]:
+        return list(placer(of).unschedulable(AskedPod(made, gpus), of.view(0), PlacementSettings()))
 
     assert [each.cause for each in found(asking)] == ["resource"]
     of.replace("deviceclasses", [device_class(resource=resource)], 0)
@@ -222,19 +220,19 @@ def test_a_resource_that_a_device_class_serves_is_on_the_nodes_with_its_devices(
 
 
 def test_a_taint_that_keeps_the_last_nodes_away() -> None:
-    (found,) = obstacles(state([node("a", 4), node("b", taints=[TEAM])]), pod("p", 8))
+    (found,) = unschedulable(state([node("a", 4), node("b", taints=[TEAM])]), pod("p", 8))
     assert (found.cause, found.seen, found.lasting) == ("taint", "no toleration of team=x:NoSchedule", False)
     assert found.wanted == "one: 1 node would take the pod but for that"
 
 
 def test_each_resource_is_on_some_node_but_all_are_on_none() -> None:
     of = state([node("a", memory="100Gi"), node("b", cpu="10")])
-    (found,) = obstacles(of, pod("p", 8, asks={"cpu": "90", "memory": "500Gi"}))
+    (found,) = unschedulable(of, pod("p", 8, asks={"cpu": "90", "memory": "500Gi"}))
     assert (found.cause, found.seen) == ("together", "a pod that asks 90 CPUs, 500Gi memory, 8 nvidia.com/gpu")
 
 
 def test_two_causes_are_reported_once_each() -> None:
-    found = obstacles(state(NODES), pod("p", 16, asks={"rdma/hca": "1"}))
+    found = unschedulable(state(NODES), pod("p", 16, asks={"rdma/hca": "1"}))
     assert [each.cause for each in found] == ["resource", "gpus"]
 
 
@@ -256,7 +254,7 @@ MODEL = {"nvidia.com/gpu.product": "NVIDIA-A100-SXM4-80GB"}
     ],
 )
 def test_how_many_gpus_a_node_may_have_that_lists_none_now_is_not_known(nodes: list[Object], lasting: bool) -> None:
-    (found,) = obstacles(state(nodes), pod("p", 8))
+    (found,) = unschedulable(state(nodes), pod("p", 8))
     assert (found.cause, found.lasting) == ("gpus", lasting)
 
 
@@ -270,12 +268,12 @@ def test_how_many_gpus_a_node_may_have_that_lists_none_now_is_not_known(nodes: l
     ],
 )
 def test_cpus_beside_gpus_whose_device_plugin_is(other: Object, lasting: bool) -> None:
-    (found,) = obstacles(state([node("a", 4), other]), pod("p", 4, asks={"cpu": "150"}))
+    (found,) = unschedulable(state([node("a", 4), other]), pod("p", 4, asks={"cpu": "150"}))
     assert (found.cause, found.lasting) == ("cpu", lasting)
 
 
-def test_while_all_device_plugins_are_away_there_is_no_obstacle() -> None:
-    assert obstacles(state([node("a", 0, resources=AWAY)]), pod("p", 4)) == []
+def test_while_all_device_plugins_are_away_there_is_no_reason() -> None:
+    assert unschedulable(state([node("a", 0, resources=AWAY)]), pod("p", 4)) == []
 
 
 _NODES = st.builds(
@@ -314,32 +312,32 @@ def test_a_state_with_a_history_says_the_same_as_one_that_was_just_listed(events
     assert of.view(0).elastic == fresh.view(0).elastic
     assert of.view(0).resources() == fresh.view(0).resources()
     for made in _PODS:
-        assert obstacles(of, made) == obstacles(fresh, made)
+        assert unschedulable(of, made) == unschedulable(fresh, made)
 
 
 def test_a_gpu_that_is_sick_for_now_may_come_back() -> None:
     sick = node("a", 7)
     sick["status"]["capacity"] = {**sick["status"]["allocatable"], "nvidia.com/gpu": "8"}
-    (found,) = obstacles(state([sick]), pod("p", 8))
+    (found,) = unschedulable(state([sick]), pod("p", 8))
     assert (found.wanted, found.lasting) == ("at most 7, which is what the largest node has now: a", False)
-    assert obstacles(state([sick]), pod("p", 9))[0].lasting
+    assert unschedulable(state([sick]), pod("p", 9))[0].lasting
 
 
 def test_shares_of_gpus_do_not_count_as_gpus_of_the_largest_node() -> None:
     of = state([node("a"), node("shared", 32, labels=SHARED)])
-    (found,) = obstacles(of, pod("p", 12))
+    (found,) = unschedulable(of, pod("p", 12))
     assert (found.wanted, found.lasting) == ("at most 8, which is what the largest nodes have: a, shared", True)
 
 
-def test_a_larger_node_ends_the_obstacle_and_a_stale_state_reports_none() -> None:
+def test_a_larger_node_ends_the_reason_and_a_stale_state_reports_none() -> None:
     of = state([node("a")])
-    assert obstacles(of, pod("p", 9))
+    assert unschedulable(of, pod("p", 9))
     of.node_seen(node("b", 16))
-    assert not obstacles(of, pod("p", 9))
-    assert not placer(of).obstacles(AskedPod(pod("p", 99), GPUS), of.view(999), PlacementSettings())
+    assert not unschedulable(of, pod("p", 9))
+    assert not placer(of).unschedulable(AskedPod(pod("p", 99), GPUS), of.view(999), PlacementSettings())
 
 
 def test_the_names_of_a_tenant_are_quoted_and_cut() -> None:
-    (found,) = obstacles(state(NODES), pod("p", nodeSelector={"a\n": "b" * 5000}))
+    (found,) = unschedulable(state(NODES), pod("p", nodeSelector={"a\n": "b" * 5000}))
     assert "a\\n=" in found.seen
     assert len(found.wanted) < 400

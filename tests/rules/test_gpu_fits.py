@@ -6,7 +6,7 @@ from typing import Any
 from tests.builders import GPU, TWO_NODES, Case, Obstructed, asking, case, container
 from tests.controlplane.objects import pod
 from tests.devices.dra import DRIVER, gpu
-from webhook.framework.cluster_view import Obstacle
+from webhook.framework.cluster_view import Unschedulable
 from webhook.framework.interface import Template
 from webhook.kube.claim_requests import Alternative
 from webhook.rules.gpu_fits import GpuFits
@@ -18,8 +18,8 @@ ELASTIC = replace(TWO_NODES, elastic=True)
 
 
 def meets(cause: str, about: str = "spec", *, lasting: bool = False) -> dict[str, Any]:
-    """The context of a pod with this obstacle."""
-    return {"nodes": Obstructed(Obstacle(cause, about, "this", "that", "Do it", lasting))}
+    """The context of a pod with this reason."""
+    return {"nodes": Obstructed(Unschedulable(cause, about, "this", "that", "Do it", lasting))}
 
 
 def claiming(*alternatives: Alternative, **known: Any) -> Case:

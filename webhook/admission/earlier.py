@@ -1,20 +1,20 @@
-"""Chooses nodes for a pod, unless an earlier call of the mutating hook did so for the same pod and the choice still holds.
+"""Chooses nodes for a pod, unless an earlier call of the mutating webhook did so for the same pod and its choice still holds.
 
-The API server calls a second time if another hook changed the pod after us. The chosen nodes stay, so that the second call
-changes nothing, if all that they were chosen by is as it was (`read` in the record), and the first of them lives and has room for
-the pod. What the first call reserved there is the pod's own, so only what it asks for beyond that counts; the pod may ask for
-more, for example because another hook added a sidecar. A pod that was copied or restored from a backup has the record of another
-pod, and nothing is reserved for it: then the node needs room for the whole pod.
+The API server calls a second time if another webhook changed the pod after us. The choice holds if the fields that it was made
+by have not changed (`read` in the record), and the first node exists and has room for the pod. The reservation of the first
+call is the pod's own, so room is needed only for what the pod asks for beyond it, for example if another webhook added a
+sidecar. A pod that was copied or restored from a backup has the record of another pod and no reservation: then the node needs
+room for the whole pod.
 
-If the choice does not hold, nodes are ranked anew, for the pod without what was written for the old ones, and as if nothing were
-reserved for it. Anybody can write an annotation. So a choice counts only if the pod's own affinity names its first node.
+If the choice does not hold, nodes are ranked again: for the pod without what the first call wrote, and without its reservation.
+Anybody can write an annotation, so a choice counts only if the pod's own affinity names its first node.
 """
 
 from collections.abc import Mapping
 from typing import Any, NamedTuple
 
 from webhook.errors import QuantityError
-from webhook.framework.cluster_view import Cluster, Obstacle, Placement, Ranked
+from webhook.framework.cluster_view import Cluster, Placement, Ranked, Unschedulable
 from webhook.framework.interface import Injector, Outcome
 from webhook.framework.node_terms import PREFERRED_TERMS, REQUIRED_TERMS, named_node, preferred_terms, remove_terms
 from webhook.kube.asked import AskedPod
@@ -45,8 +45,8 @@ class Choice(NamedTuple):
         request = placement_request(pod, self.settings, self.strategy, self.workload)
         return "" if isinstance(request, Placement) else request.read
 
-    def obstacles(self, pod: AskedPod) -> tuple[Obstacle, ...]:
-        return self.placer.obstacles(pod, self.cluster, self.settings)
+    def unschedulable(self, pod: AskedPod) -> tuple[Unschedulable, ...]:
+        return self.placer.unschedulable(pod, self.cluster, self.settings)
 
     def labels(self, pod: AskedPod, keys: tuple[str, ...]) -> frozenset[tuple[str, ...]]:
         return self.placer.labels(pod, self.cluster, self.settings, keys)

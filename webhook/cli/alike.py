@@ -21,7 +21,7 @@ Traits = dict[str, tuple[str, str]]
 
 
 def alike(pod: Pod, pods: list[Pod]) -> dict[str, Any]:
-    """`{"replicas": …}`, described in docs/cli.md, if `pods`, which `pod` is the first of, are several."""
+    """`{"replicas": …}`, described in docs/documents.md, if `pods`, which `pod` is the first of, are several."""
     if len(pods) < 2:
         return {}
     of = workload_name(pod)

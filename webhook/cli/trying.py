@@ -174,7 +174,7 @@ def _new_slice(like: Object, node: str) -> Object:
 
 
 def document_of(outcome: Outcome, snapshot: Snapshot) -> dict[str, Any]:
-    """The document that `-o json` prints, described in docs/cli.md."""
+    """The document that `-o json` prints, described in docs/documents.md."""
     items: list[dict[str, Any]] = [_entry(each, snapshot) for each in outcome.tried]
     items += [{"error": str(error)} for error in outcome.errors]
     good = not outcome.errors and all(each.good for each in outcome.tried)

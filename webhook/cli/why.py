@@ -48,7 +48,7 @@ def why(
     With the NAME of a pod or a workload: every cause with numbers and every fix, in the order in which to try; what was decided
     about it, what each injector did, the ranking of nodes, and why it is on its node. `!` marks a fix that was tried on the
     cluster as it is: with it alone the pod would run. Workloads whose pods could not be created (by a quota or a refusal) are
-    listed too. The names of causes do not change; docs/cli.md lists them.
+    listed too. The names of causes do not change; docs/waiting.md lists them.
 
     Examples: `gpu-admission why`, `gpu-admission why deploy/chat -n team-a`.
 

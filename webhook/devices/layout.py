@@ -1,4 +1,4 @@
-"""The devices of a node as budgets, what requests take of these, and who has them."""
+"""The devices of a node as counters, what requests take of these, and who has them."""
 
 from collections import Counter
 from collections.abc import Hashable, Iterable, Mapping
@@ -28,13 +28,13 @@ class Slot(NamedTuple):
     facts: Facts
     taints: tuple[DeviceTaint, ...]
     uses: int
-    """The budget of its uses."""
+    """The counter of its uses."""
     parts: tuple[tuple[str, int, Number, Any], ...]
-    """Its capacities if it is shared: name, budget, total, policy."""
+    """Its capacities if it is shared: name, counter, total, policy."""
     draws: tuple[tuple[int, Number], ...]
-    """Budgets of counters, and what its first use takes of them."""
+    """Counters of counters, and what its first use takes of them."""
     unit: tuple[int, ...]
-    """The budgets that say how much of the physical device is free."""
+    """The counters that say how much of the physical device is free."""
 
 
 class Layout:
@@ -51,11 +51,11 @@ class Layout:
         totals: list[Number] = []
         self.slots: list[Slot] = []
         self.gpus: dict[str, list[tuple[int, ...]]] = {}
-        """By driver, the budgets of each physical device."""
+        """By driver, the counters of each physical device."""
         for _, told in sorted(sets.items()):
             counters: dict[tuple[str, str], int] = {}
-            for set_name, counter, amount in told.counters:
-                counters[set_name, counter] = len(totals)
+            for set_name, name, amount in told.counters:
+                counters[set_name, name] = len(totals)
                 totals.append(amount)
             for device in told.devices:
                 self._add(device, counters, totals)
@@ -67,10 +67,10 @@ class Layout:
         self.model = max(sorted(named), key=lambda name: named[name], default="").replace(" ", "-")
         """The product that most devices are, as GPU Feature Discovery writes it in a label; "" if their driver tells none."""
         least: dict[int, Number] = {}
-        for budget, amount in [draw for slot in self.slots for draw in slot.draws]:
-            least[budget] = min(amount, least.get(budget, amount))
+        for counter, amount in [draw for slot in self.slots for draw in slot.draws]:
+            least[counter] = min(amount, least.get(counter, amount))
         self.parted = {slot.uses for slot in self.slots if any([amount > least[of] for of, amount in slot.draws])}
-        """The slots of which there are smaller partitions too, by their budget of uses."""
+        """The slots of which there are smaller partitions too, by their counter of uses."""
         self._taken: dict[Hashable, dict[str, int]] = {}
 
     def _add(self, device: Device, counters: Mapping[tuple[str, str], int], totals: list[Number]) -> None:
@@ -83,16 +83,16 @@ class Layout:
         draws = tuple([(counters[s, c], amount) for s, c, amount in device.counters if (s, c) in counters])
         if draws:
             sets = {s for s, _, _ in device.counters}
-            unit = tuple([budget for (s, _), budget in counters.items() if s in sets])
+            unit = tuple([counter for (s, _), counter in counters.items() if s in sets])
         else:
-            unit = tuple([budget for _, budget, total, _ in parts if total]) or (uses,)
+            unit = tuple([counter for _, counter, total, _ in parts if total]) or (uses,)
         self.slots.append(Slot(facts, device.taints, uses, tuple(parts), draws, unit))
         units = self.gpus.setdefault(facts.driver, [])
         if unit not in units:
             units.append(unit)
 
     def used(self, uses: Iterable[tuple[int, Use]]) -> Amounts:
-        """What is left of each budget. `uses`: each with the number of its slot."""
+        """What is left of each counter. `uses`: each with the number of its slot."""
         left = list(self.totals)
         for number, use in uses:
             given = dict(use.amounts)
@@ -100,8 +100,8 @@ class Layout:
                 self.slots[number],
                 left,
                 [
-                    (budget, amount_of(given.get(name, total), total))
-                    for name, budget, total, _ in self.slots[number].parts
+                    (counter, amount_of(given.get(name, total), total))
+                    for name, counter, total, _ in self.slots[number].parts
                 ],
             )
         return tuple(left)
@@ -125,19 +125,19 @@ class Layout:
         return sum([self.free_of(unit, remaining) for unit in self.gpus.get(driver, ())])
 
     def free_of(self, unit: tuple[int, ...], remaining: Amounts | list[Number]) -> int:
-        """What is free of one physical device, which these budgets are of, in thousandths."""
+        """What is free of one physical device, which these counters are of, in thousandths."""
         totals = self.totals
-        return max(0, min([int(WHOLE * remaining[budget] / (totals[budget] or 1)) for budget in unit]))
+        return max(0, min([int(WHOLE * remaining[counter] / (totals[counter] or 1)) for counter in unit]))
 
 
 def take(slot: Slot, left: list[Number], takes: Iterable[tuple[int, Number]]) -> None:
     """Subtract one use of a device."""
     if left[slot.uses] in (1, _ANY):
-        for budget, amount in slot.draws:
-            left[budget] -= amount
+        for counter, amount in slot.draws:
+            left[counter] -= amount
     left[slot.uses] -= 1
-    for budget, amount in takes:
-        left[budget] -= amount
+    for counter, amount in takes:
+        left[counter] -= amount
 
 
 def amount_of(asked: Number | float, total: Number) -> Number:

@@ -60,7 +60,7 @@ class Kinds:
         self._selectors: dict[str, Selector] = {}
         self._matches: dict[tuple[tuple[str, ...], int], tuple[Facts, bool | None]] = {}
         self._bytes = self._selectors_bytes = 0
-        self.budgets = self._work, self._new = Work(_MAX_WORK), Work(_MAX_NEW)
+        self.limits = self._work, self._new = Work(_MAX_WORK), Work(_MAX_NEW)
         """What is left to this decision."""
 
     def of(self, facts: Facts) -> Facts:
@@ -124,14 +124,14 @@ class Kinds:
         return self._matches[key][1]
 
     def selected(
-        self, selectors: tuple[str, ...], layouts: Iterable[Layout], roaming: Sequence[Facts]
+        self, selectors: tuple[str, ...], layouts: Iterable[Layout], network_attached: Sequence[Facts]
     ) -> Selected | None:
         """What the expressions of a claim select. None if no devices of DRA are known, or if that cannot be decided."""
         if not self.has_work():
             return None
         request, chosen = DeviceRequest(selectors=selectors), dict[int, Facts]()
         of_nodes = [[each.facts for each in layout.sets[DRA].devices] for layout in layouts if DRA in layout.sets]
-        every = {id(facts): facts for devices in (*of_nodes, roaming) for facts in devices}
+        every = {id(facts): facts for devices in (*of_nodes, network_attached) for facts in devices}
         for key, facts in every.items():
             if (match := self.matches(request, facts)) is None:
                 return None
@@ -140,7 +140,9 @@ class Kinds:
         if not every:
             return None
         kinds = {(facts.driver, str(facts.attributes.get(f"{facts.driver}/type", ""))) for facts in chosen.values()}
-        counted = not any([facts.shared for facts in chosen.values()] + [id(facts) in chosen for facts in roaming])
+        counted = not any(
+            [facts.shared for facts in chosen.values()] + [id(facts) in chosen for facts in network_attached]
+        )
         most = max([len([1 for facts in devices if id(facts) in chosen]) for devices in of_nodes], default=0)
         return Selected(frozenset(kinds), most if counted else None)
 
@@ -199,13 +201,13 @@ class Fit(NamedTuple):
     left: float
     """What stays free of the devices that are not taken whole, in thousandths of a device."""
     remaining: Amounts
-    """What is left of each budget."""
+    """What is left of each counter."""
     spoiled: int = 0
     """The devices that it takes whole though others could have parts of them, or of which it takes more than it asks."""
 
 
 def find(layout: Layout, claims: Iterable[DeviceClaim], left: Amounts, matches: Matches, undone: Work) -> Fit | None:
-    """Devices for all claims where so much is left of each budget; None if there are none. `undone`: how many choices may still
+    """Devices for all claims where so much is left of each counter; None if there are none. `undone`: how many choices may still
     be taken back, by this search and others. Raises Unknown."""
     asked = tuple(claims)
     if any([_least(claim) > _MAX_RESULTS for claim in asked if not claim.source]):
@@ -307,12 +309,12 @@ class _Search:
     def _takes(self, request: DeviceRequest, slot: Slot) -> list[tuple[int, Number]] | None:
         """What the request would take of each capacity; None if the device cannot take it now."""
         left, takes = self._left, self._consumes(request, slot)
-        if takes is None or any([left[budget] < amount for budget, amount in takes]):
+        if takes is None or any([left[counter] < amount for counter, amount in takes]):
             return None
         if left[slot.uses] < 1:
             return None
         unused = self._layout.totals[slot.uses] == left[slot.uses]
-        if unused and any([left[budget] < amount for budget, amount in slot.draws]):
+        if unused and any([left[counter] < amount for counter, amount in slot.draws]):
             return None
         return takes
 
@@ -322,11 +324,11 @@ class _Search:
         if any([name not in facts.capacity or amount > facts.capacity[name] for name, amount in wanted.items()]):
             return None
         takes = []
-        for name, budget, total, policy in slot.parts:
+        for name, counter, total, policy in slot.parts:
             amount = consumed(wanted.get(name), total, policy)
             if amount is None or amount > total:
                 return None
-            takes.append((budget, amount))
+            takes.append((counter, amount))
         return takes
 
     def _spoils(self, request: DeviceRequest, slot: Slot, takes: list[tuple[int, Number]]) -> bool:

@@ -1,7 +1,7 @@
 """ResourceSlices of DRA: the devices of each node.
 
 A driver publishes pools of devices. Only the slices of the newest generation of a pool count, and none while some of them are
-missing. Devices that do not belong to a single node are `roaming`: what they are for is left to the scheduler.
+missing. Devices that do not belong to a single node are network-attached: what they are for is left to the scheduler.
 
 resource.k8s.io/v1. Follows structured/internal/incubating/pools_incubating.go.
 
@@ -29,7 +29,7 @@ Selected = tuple[str, str, str]
 """The driver, the pool and the device that a rule selects; "": any."""
 _MAX_DEVICES: Final = 128
 """Maximum number of devices of one slice (ResourceSliceMaxDevices); others are left out."""
-_MAX_ROAMING, _MAX_INTERNED = 256, 1 << 16
+_MAX_NETWORK_ATTACHED, _MAX_INTERNED = 256, 1 << 16
 Pool = tuple[str, str]
 """Driver and name of a pool."""
 Counters = tuple[tuple[str, str, Number], ...]
@@ -90,7 +90,7 @@ class _Slice(NamedTuple):
     node: str
     """"" if it is not of a single node."""
     devices: DeviceSet
-    roaming: tuple[Facts, ...]
+    network_attached: tuple[Facts, ...]
 
 
 class Slices:
@@ -109,7 +109,7 @@ class Slices:
         self._current: dict[Pool, dict[str, list[_Slice]]] = {}
         """Of each pool the slices that count, by node and name."""
         self._interned: dict[Counters, Counters] = {}
-        self._roams: dict[str, tuple[Facts, ...]] = {}
+        self._network_attached: dict[str, tuple[Facts, ...]] = {}
         """The devices of slices that are not of a single node, by name: few, and asked for at each event."""
 
     def seen(self, obj: Mapping[str, Any]) -> None:
@@ -122,11 +122,11 @@ class Slices:
         before = self._slices.get(name)
         for kept in (self._slices, self._pools_of, self._drivers):
             kept.gone(name)
-        self._roams.pop(name, None)
+        self._network_attached.pop(name, None)
         if now is not None:
             self._slices.put(name, now.pool, now)
-            if now.roaming:
-                self._roams[name] = now.roaming
+            if now.network_attached:
+                self._network_attached[name] = now.network_attached
             if now.node:
                 self._pools_of.put(name, now.node, now.pool)
                 if is_gpu_driver(now.pool[0]):
@@ -154,7 +154,9 @@ class Slices:
             if gpus != (node in self._nodes):
                 (self._nodes.add if gpus else self._nodes.discard)(node)
                 self.version += 1
-        self._table.roaming = tuple(islice(chain.from_iterable(self._roams.values()), _MAX_ROAMING))
+        self._table.network_attached = tuple(
+            islice(chain.from_iterable(self._network_attached.values()), _MAX_NETWORK_ATTACHED)
+        )
 
     def _told(self, number: int, pool: Pool, device: Device) -> Device:
         """The device with the taints that rules give it. `number`: of its pool on its node."""
@@ -188,10 +190,15 @@ class Slices:
             with suppress(ValueError, QuantityError, KeyError, TypeError, AttributeError):
                 devices.append(self._device(key, device))
         counters = self._counters(key, spec.get("sharedCounters") or (), "name")
-        roaming = () if node else tuple([device.facts for device in devices])
+        network_attached = () if node else tuple([device.facts for device in devices])
         told = DeviceSet(tuple(devices) if node else (), counters)
         return _Slice(
-            key, int(pool.get("generation") or 0), int(pool.get("resourceSliceCount") or 0), node, told, roaming
+            key,
+            int(pool.get("generation") or 0),
+            int(pool.get("resourceSliceCount") or 0),
+            node,
+            told,
+            network_attached,
         )
 
     def _device(self, pool: Pool, device: Mapping[str, Any]) -> Device:

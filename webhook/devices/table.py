@@ -1,6 +1,6 @@
 """The device table: what is left of the devices of each node.
 
-A node has a state: its layout and what is left of each budget. Equal states share a number, `Columns.devices`, so that placement
+A node has a state: its layout and what is left of each counter. Equal states share a number, `Columns.devices`, so that placement
 looks for devices once for each state and not for each node. What is left is all, minus what pods and claims have, minus what is
 reserved: the claims of reservations are placed on what is left, one after the other, as the scheduler will do it.
 
@@ -25,7 +25,7 @@ from webhook.kube.device_selectors import Facts, Work
 from webhook.kube.stores import Answers, add_amount
 
 State = tuple[Layout, Amounts]
-"""A layout, and what is left of each budget."""
+"""A layout, and what is left of each counter."""
 _SPARE: Final = 4096
 T = TypeVar("T")
 _MAX_DEVICES: Final = 1024
@@ -137,7 +137,7 @@ class DeviceTable:
         self._nodes: dict[str, NodeDevices] = {}
         self._holders: dict[tuple[str, Hashable], str] = {}
         self._layouts: WeakValueDictionary[Hashable, Layout] = WeakValueDictionary()
-        self.roaming: tuple[Facts, ...] = ()
+        self.network_attached: tuple[Facts, ...] = ()
         """Devices that are not of a single node."""
         self.kinds = Kinds()
         self.states = DeviceStates(columns)
@@ -146,7 +146,7 @@ class DeviceTable:
         self._namespace = ""
         """The namespace whose private claims count now."""
         self._undone = Work(_MAX_UNDONE)
-        self._budgets = (self._undone, *self.kinds.budgets)
+        self._limits = (self._undone, *self.kinds.limits)
         self._held_at: dict[str, dict[str, int]] = {}
         """By name of a claim that pods share, the nodes where it is reserved, and how often."""
         self._answers = Answers()
@@ -310,14 +310,14 @@ class DeviceTable:
     def _part_of_work(self, parts: int) -> Iterator[None]:
         """One of so many claims, which may be of different namespaces, gets its part of the work that is left, and leaves what
         it does not need to the others."""
-        others = [each.left - each.left // parts for each in self._budgets]
-        for budget, of_others in zip(self._budgets, others, strict=True):
-            budget.left -= of_others
+        others = [each.left - each.left // parts for each in self._limits]
+        for limit, of_others in zip(self._limits, others, strict=True):
+            limit.left -= of_others
         try:
             yield
         finally:
-            for budget, of_others in zip(self._budgets, others, strict=True):
-                budget.left = max(0, budget.left) + of_others
+            for limit, of_others in zip(self._limits, others, strict=True):
+                limit.left = max(0, limit.left) + of_others
 
     def allow(self) -> None:
         """A decision, or a change of a node, begins: it may do so much, whatever the last one left."""
@@ -326,8 +326,8 @@ class DeviceTable:
 
     def end_after(self, decisions: int) -> None:
         """From now on, all decisions together may do no more than so many of the costliest, and each of them a little."""
-        for budget in self._budgets:
-            budget.altogether = decisions * budget.left
+        for limit in self._limits:
+            limit.altogether = decisions * limit.left
 
     # --- what fits ----------------------------------------------------------------------------------------------------
 
@@ -338,7 +338,7 @@ class DeviceTable:
         return self.look(*state, claims)
 
     def look(self, layout: Layout, left: Amounts, claims: Iterable[DeviceClaim]) -> Fit | None:
-        """Devices for claims where so much is left of each budget; None if there are none. Raises Unknown."""
+        """Devices for claims where so much is left of each counter; None if there are none. Raises Unknown."""
         claims = tuple(claims)
         if self.kinds.compares_dropped(claims):
             raise Unknown
@@ -367,7 +367,7 @@ class DeviceTable:
         """See `Kinds.selected`. `allow` says how much may be done for it."""
 
         def answer() -> Selected | None:
-            found = self.kinds.selected(selectors, [*self._layouts.values()], self.roaming)
+            found = self.kinds.selected(selectors, [*self._layouts.values()], self.network_attached)
             if found is None and not self.kinds.has_work():
                 raise Unknown  # another decision may have work left for it
             return found
@@ -386,7 +386,7 @@ class DeviceTable:
 
         def answer() -> set[Hashable]:
             every = self._answer(("kinds",), kinds)
-            if not self.kinds.budgets[0].take(len(every)):
+            if not self.kinds.limits[0].take(len(every)):
                 raise Unknown
             found = [(facts.attributes if part == "attributes" else facts.capacity).get(name) for facts in every]
             return {value for value in found if value is not None}
@@ -427,12 +427,14 @@ class DeviceTable:
         return self._answer(("asked", claims), lambda: self._asked(claims))
 
     def _answer(self, question: tuple[object, ...], answer: Callable[[], T]) -> T:
-        return self._answers.get((self._told, self.roaming), question, answer)
+        return self._answers.get((self._told, self.network_attached), question, answer)
 
     def may_roam(self, claims: Iterable[DeviceClaim]) -> bool:
         """Whether devices that are not of a single node could be for claims."""
         requests = [request for claim in claims for alternatives in claim.requests for request in alternatives]
-        return any([self.kinds.matches(each, facts) is not False for facts in self.roaming for each in requests])
+        return any(
+            [self.kinds.matches(each, facts) is not False for facts in self.network_attached for each in requests]
+        )
 
     def _asked(self, claims: tuple[DeviceClaim, ...]) -> tuple[tuple[str, int], ...] | None:
         if self.may_roam(claims):

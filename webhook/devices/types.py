@@ -3,11 +3,11 @@
 Who knows devices is a source: ResourceSlices and claims of DRA (`slices`, `claims`), or annotations of nodes and pods, as the
 schedulers HAMi, KAI, Volcano and Aliyun write them (`sources`). What is left of them is in the device table (`table`).
 
-All amounts come down to budgets, numbers that may not fall below zero:
+All amounts come down to counters, numbers that may not fall below zero:
 
-- Each device has a budget of uses: 1, or any number if it is shared.
-- Each capacity of a shared device is a budget, of which each use takes a part: memory, cores.
-- Counters are budgets that several devices draw on: the partitions of one GPU. A device takes its part with its first use.
+- Each device has a counter of uses: 1, or any number if it is shared.
+- Each capacity of a shared device is a counter, of which each use takes a part: memory, cores.
+- Shared counters are those that several devices draw on: the partitions of one GPU. A device takes its part with its first use.
 
 Names of devices and pools are left out where nodes are compared. So equal nodes share what is kept of their devices.
 """

@@ -1,8 +1,8 @@
 """What the API server does to a new pod before it calls webhooks, and what it refuses.
 
-A review brings a pod to which that was done. A template and a file bring one to which it was not: it has no node selector,
-toleration and overhead of its RuntimeClass, no default of a LimitRange and no priority. Without these it would be judged as a pod
-that never exists.
+The pod in a review has been through this. A pod from a template or a file has not: the node selector, tolerations and overhead
+of its RuntimeClass, the defaults of LimitRanges and its priority are missing. They are added here, so that it is checked as it
+would be stored.
 
 In the order of the API server: SetDefaults_Pod (pkg/apis/core/v1/defaults.go), then in plugin/pkg/admission limitranger,
 priority, runtimeclass; after the webhooks have changed the pod, limitranger again, which refuses (`limit_ranges`). A second

@@ -1,6 +1,6 @@
 """The values that units read: the class of the pod, the state of the cluster, and the nodes ranked for the pod.
 
-The packages `cluster` and `placement` fill these values; `interface.Context` carries them to the units.
+The packages `state` and `placement` fill these values; `interface.Context` carries them to the units.
 """
 
 from collections.abc import Mapping, Sequence
@@ -194,7 +194,7 @@ Rejected = tuple[tuple[str, int], ...]
 """Why nodes do not fit: constant reasons, each with its number of nodes, in falling order of that number."""
 
 
-class Obstacle(NamedTuple):
+class Unschedulable(NamedTuple):
     """One cause why no node could take a pod even if all nodes were up and empty."""
 
     cause: str

@@ -12,7 +12,7 @@ from typing import Annotated, Any, ClassVar, Literal, NamedTuple, Protocol, Self
 from pydantic import BaseModel, ConfigDict, Field
 from pydantic.alias_generators import to_camel
 
-from webhook.framework.cluster_view import Cluster, Obstacle, Placement, Workload
+from webhook.framework.cluster_view import Cluster, Placement, Unschedulable, Workload
 from webhook.kube.asked import AskedPod
 from webhook.kube.cel import Check
 from webhook.kube.claim_requests import ClaimRequest
@@ -111,7 +111,7 @@ class Places(Protocol):
         """Rank nodes for the pod, which `edit` has. The choice of an earlier call stays if it still holds; if not, its terms are
         removed."""
 
-    def obstacles(self, pod: AskedPod) -> tuple[Obstacle, ...]:
+    def unschedulable(self, pod: AskedPod) -> tuple[Unschedulable, ...]:
         """Why no node could take it even if all nodes were up and empty."""
 
     def labels(self, pod: AskedPod, keys: tuple[str, ...]) -> frozenset[tuple[str, ...]]:

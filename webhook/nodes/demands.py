@@ -1,7 +1,7 @@
-"""The demands of the GPU pods that run. `pack` keeps free GPUs useful for more pods like these.
+"""What the running GPU pods request. `pack` keeps free GPUs useful for more pods like these.
 
-A pod counts while it runs, so a tenant has weight by what it uses, and only as long. The pods of one
-namespace weigh at most as much as those of all others together: half of all, however many there are.
+A pod counts while it runs, so a tenant has weight only by what it uses. The pods of one namespace weigh at most as much as those
+of all others together: half of all.
 
 Also the form of a placement strategy: how it scores nodes by the table and by these demands.
 """

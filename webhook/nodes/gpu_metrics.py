@@ -86,8 +86,8 @@ class Dcgm(Settings):
 
 
 class NvidiaSmi(Settings):
-    """The pods in which nvidia-smi is run, one on each GPU node: the device plugin's here. The driver's have the label
-    app=nvidia-driver-daemonset. It needs manifests/components/nvidia-smi."""
+    """The pods in which nvidia-smi is run, one on each GPU node. The default is the device plugin's pods; the driver's have the
+    label app=nvidia-driver-daemonset. It needs manifests/components/nvidia-smi."""
 
     namespace: Namespace = "gpu-operator"
     selector: dict[str, str] = Field(default={"app": "nvidia-device-plugin-daemonset"}, min_length=1)
@@ -130,7 +130,7 @@ class GpuMetricsSettings(Settings):
         description=" | ".join(["off", *(f"{name} ({does})" if does else name for name, does in SOURCES.items())]),
     )
     url: str = ""
-    """For prometheus: the base URL of its HTTP API (also of Thanos, Mimir or VictoriaMetrics), as
+    """For prometheus: the base URL of its HTTP API (also of Thanos, Mimir or VictoriaMetrics), for example
     http://prometheus.monitoring:9090.
 
     It must not contain a user or a password, which everyone who may read this ConfigMap could read. The Deployment gets

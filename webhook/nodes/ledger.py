@@ -11,27 +11,23 @@
          ▼                        ▼
       nothing                  nothing held; remembered until bound or gone
 
-In both states the pod's demand is held on the first of its ranked nodes. Admission runs before a pod has a name or a
-uid. So a reservation is matched by namespace, owner or generated name, first node and GPUs; not by CPU and memory,
-because a later webhook may add a sidecar. A pod that is seen takes the oldest matching reservation, and from then on its
-own demand is held. A pod that a sibling admitted is recognised by its decision annotation.
+In both states the pod's requests are held on the first of its ranked nodes. Admission runs before a pod has a name or a uid. So
+a reservation is matched by namespace, owner or generated name, first node and GPUs; not by CPU and memory, because a later
+webhook may add a sidecar. A pod that is seen takes the oldest matching reservation, and from then on its own requests are held.
+A pod that another replica of this webhook admitted is recognised by its decision annotation.
 
-A stored pod is in the watch within moments. A pod that is not seen soon was refused by our own validating hook, by a
-quota or by another webhook, and its controller tries again. So a reservation expires earlier while its pod is not seen.
-No review ends a reservation, because a review may be forged. Anybody who reaches the port can cause reservations, and so
-can a tenant whose pods a quota refuses. Therefore `Parts` says which of them are private to their namespace, until the
-pod is seen.
+A stored pod is in the watch within moments. A pod that is not seen soon was refused by our own validating webhook, by a quota or
+by another webhook, and its controller tries again. So a reservation expires earlier while its pod is not seen. No review ends a
+reservation, because a review may be forged.
 
-If another webhook changes a pod, our hook is called a second time. The pod keeps its node and its reservation if it was only
-made larger and the node has room for the rest, and holds all once it is seen. If it goes elsewhere, it gets a second reservation,
-and its record says which node it left: the first one ends once the pod is seen.
+If another webhook changes a pod, our webhook is called a second time. If the pod was only made larger and its node has room for
+the rest, it keeps its node and its reservation. If it gets another node, it gets a second reservation, and its record says which
+node it left: the first reservation ends once the pod is seen.
 
-`Parts` divides the nodes among namespaces whose reservations nobody can confirm yet.
-
-A reservation is made before the API server stores the pod. A quota or another webhook may refuse the pod, and anybody who
-reaches the port can send a review of a pod that does not exist. So until a pod is in the watch, its reservation takes room
-from pods of other namespaces on few nodes only, the part of its namespace. Any other reservation is private: it counts
-for pods of its own namespace alone. A burst thus sees all of its own reservations, however late the watch is.
+`Parts` caps how many nodes a namespace can hold by reservations whose pods are not in the watch yet: a quota may refuse the
+pod, and anybody who reaches the port can send a review of a pod that does not exist. Until the pod is seen, such a reservation
+takes room from other namespaces on a few nodes only, the part of its namespace. Beyond these it is private: it counts for pods
+of its own namespace alone. A burst thus sees all of its own reservations, however late the watch is.
 """
 
 from collections import deque
@@ -58,8 +54,8 @@ _NONE: Final[Mapping[str, int]] = {}
 
 
 class Parts:
-    """Open reservations by namespace and node. `trusted`: whether only API servers can send reviews, so that each
-    reservation is of a pod that somebody tried to create."""
+    """Caps how many nodes a namespace can hold by reservations whose pods are not in the watch yet. `trusted`: whether only API
+    servers can send reviews, so that each reservation is of a pod that somebody tried to create."""
 
     def __init__(self, *, trusted: bool = False) -> None:
         self.declined = 0

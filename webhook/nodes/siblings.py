@@ -1,4 +1,4 @@
-"""The running pods of this webhook, siblings of each other, and which nodes each of them should choose first.
+"""The replicas of this webhook (siblings), and which nodes each of them should choose first.
 
 A sibling finds the others by their pods, in the one namespace where no tenant can create pods. It learns of another
 sibling's choice from the watch of pods, a tenth of a second later. In a burst, all siblings would fill the same best

@@ -1,13 +1,12 @@
 """What pods use of nodes: the free resources, and how many pods of each owner, and of each part of it, are on each node.
 
-What a namespace has asked for and the API server may have refused can be private to it: it counts as used only while a
-pod of that namespace is reviewed, see `seen_from`.
+A reservation whose pod the API server may have refused can be private to its namespace: it counts as used only while a pod of
+that namespace is reviewed (`seen_from`).
 
 `Nominations` are of pods that wait on a node for the end of the pods that they preempted: `status.nominatedNodeName`.
 
-What the others free there is for them. So their demand counts as used on that node, from the nomination until they are bound, are
-gone, or are nominated no more: not for the pod itself, and not for pods of a higher priority, from which the scheduler does not
-keep it.
+The room that is freed there is kept for them. So what they request counts as used on that node until they are bound, gone, or no
+longer nominated. It does not count for the pod itself, nor for pods of a higher priority, which the scheduler lets take the room.
 
 k8s.io/kubernetes pkg/scheduler/framework/runtime (addGENominatedPods).
 """

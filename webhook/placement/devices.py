@@ -1,7 +1,7 @@
 """The devices that a pod asks for one by one, as placement ranks by them.
 
 A pod is ranked as it is written. If no node fits and a DeviceClass stands for a resource that it requests, it is ranked again as
-the claim that the scheduler would make. What cannot be told (an expression, a class that is not known) is left to the scheduler.
+the claim that the scheduler would make. What cannot be decided (an expression, an unknown class) is left to the scheduler.
 """
 
 from collections.abc import Iterator

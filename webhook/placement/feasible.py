@@ -1,11 +1,11 @@
-"""The one judgement of a node: which filter of the scheduler keeps a pod from it.
+"""Which filter of the scheduler keeps a pod from a node. This is the only place that decides it.
 
-All who judge nodes ask here, and differ in four switches alone (`Switches`):
+It has four callers, which differ in the settings of `Switches`:
 
 - The ranker takes masks. `NodeScores` keeps two for each shape of pod: `selected` (labels) and `open` (taints, cordon, health)
   are made again for the rows whose nodes changed, and `room` once for each state of amounts.
 - The record of a decision counts the nodes that each word excludes (`counted`).
-- The rule `gpuFits` asks which word excludes the last of the empty nodes (`why_not`).
+- The rule `gpuFits` asks which filter excludes the last of the empty nodes (`why_not`).
 - `why` takes the checks as masks of all nodes, adds those that need all pods (ports, volumes, peers), and writes texts and
   fixes by word. `try` binds pods by the same masks.
 

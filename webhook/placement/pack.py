@@ -1,5 +1,5 @@
-"""The strategies `pack` and `apart`: what the free resources of a node are worth to the demands of running pods, so that a pod
-takes those that are worth least, and no whole node while it fits on a partly used one.
+"""The strategies `pack` and `apart`. A pod goes where it takes the free resources that running pods could use least, and breaks
+no whole node while it fits on a partly used one.
 
 For one demand, the worth of a node is the number of its free GPUs, times the part of the demand that the node can hold,
 squared. That part is the smallest over all requested resources. By the square half a part is worth a quarter, so the

@@ -6,7 +6,7 @@ from functools import partial
 from typing import Final
 
 from webhook.errors import QuantityError
-from webhook.framework.cluster_view import Cluster, Obstacle, Placement
+from webhook.framework.cluster_view import Cluster, Placement, Unschedulable
 from webhook.kube.asked import AskedPod, PodKey
 from webhook.kube.gpus import DIVIDED, MODEL_LABELS, PARTS, GpuName, Gpus, one_on
 from webhook.kube.pod_requests import Demand, is_bounded
@@ -134,13 +134,13 @@ class Placer:
         """Within it, what is `reserved` there for such a pod counts as free. Yields whether something is."""
         return self._state.ledger.without(pod, node)
 
-    def obstacles(self, pod: AskedPod, cluster: Cluster, settings: PlacementSettings) -> tuple[Obstacle, ...]:
+    def unschedulable(self, pod: AskedPod, cluster: Cluster, settings: PlacementSettings) -> tuple[Unschedulable, ...]:
         """Why no node could take `pod` even if all of them were up and empty.
 
         () if some node could, if another scheduler chooses the node, or if that cannot be told.
         """
         demand = _comparable_demand(pod, cluster)
-        return () if demand is None else self._ranker(settings, pod.gpus).obstacles(pod, demand)
+        return () if demand is None else self._ranker(settings, pod.gpus).unschedulable(pod, demand)
 
     def labels(
         self, pod: AskedPod, cluster: Cluster, settings: PlacementSettings, keys: tuple[str, ...]

@@ -111,46 +111,44 @@ class PlacementSettings(Settings):
         + " | off (leave it to the scheduler)",
     )
     otherwise: StrategyName = "pack"
-    """For every other class. With `spread`, large pods find no node with enough free GPUs.
+    """The strategy of every other class. With `spread`, large pods find no node with enough free GPUs.
 
-    `pack` uses no whole node if the pod fits on a partly used one, except where pods like those that run need what is
-    free there. They need it if the remaining GPUs would have less than half of the CPU that such pods request per GPU
-    (less than all of it, if the pod itself requests a fifth more than they do), or if only this GPU model fits them. A
-    whole node has as many free GPUs as the largest nodes have in all.
+    `pack` fills partly used nodes first. It skips one if the pod would leave GPUs there without enough CPU for a typical
+    pod, or if typical pods can use no other GPU model. Enough CPU is half of what running pods request per GPU; all of it,
+    if the pod itself requests a fifth more than they do. A whole node has as many free GPUs as the largest nodes have.
 
-    With every strategy, nodes rank last that have a soft taint (PreferNoSchedule) which the pod does not tolerate, are
-    cordoned or under pressure, or will soon be drained (taints of the cluster autoscaler, Karpenter and clouds).
+    With every strategy these nodes rank last: with a soft taint (PreferNoSchedule) that the pod does not tolerate,
+    cordoned, under pressure, or soon drained (taints of the cluster autoscaler, Karpenter and clouds).
 
-    What few pods state is left to the scheduler: for a pod with pod affinity, or with preferred anti-affinity to pods of
-    other workloads, no node is chosen. Nor is one for a second pod with a volume that its workload shares, as long as
-    that is not bound.
+    No node is chosen for a pod with pod affinity, for one with preferred anti-affinity to pods of other workloads, and
+    for a second pod with a volume that its workload shares and that is not bound yet: the scheduler decides.
     """
     nodes: int = Field(default=10, ge=1, le=10)
     """How many nodes are ranked for a pod, 1 to 10."""
     every_pod: bool = False
-    """true: nodes are ranked for pods without a GPU too, as by `pack`. If such pods may run on GPU nodes (no taint keeps
-    them away), the scheduler sends them to the emptiest ones, where they take the CPU and memory that large GPU pods
-    need.
+    """true: nodes are ranked for pods without a GPU too, by `pack`. Where no taint keeps such pods from GPU nodes, the
+    scheduler sends them to the emptiest ones, where they take the CPU and memory that large GPU pods need.
 
     It needs the component `every-pod` (manifests/components), without which such pods are never sent to this webhook.
     """
     preferences: Annotated[tuple[Preference, ...], Field(max_length=32)] = ()
     """Nodes that pods prefer, whatever the strategy: of two nodes that fit, the one with the higher sum of weights ranks
-    first. Pods get them as preferred node affinity too, and never wait for them. If a pod itself has a rule about a
-    label key, the preferences on that key do not apply to it. A label that no GPU node has now does nothing.
+    first. Pods get them as preferred node affinity too, and never wait for them. If a pod's own selector or affinity names
+    a label key, the preferences on that key do not apply to it. A label that no GPU node has now does nothing.
 
-    As [{classes: [training], weight: 40, nodes: [{key: karpenter.sh/capacity-type, values: [spot]}]},
-        {classes: [inference], weight: 80, nodes: [{key: nvidia.com/gpu.product, values: [NVIDIA-L4]}]},
-        {weight: 20, nodes: [{key: nvidia.com/gpu.memory, operator: Gt, values: ["75000"]}]}]
+    For example:
+      [{classes: [training], weight: 40, nodes: [{key: karpenter.sh/capacity-type, values: [spot]}]},
+       {classes: [inference], weight: 80, nodes: [{key: nvidia.com/gpu.product, values: [NVIDIA-L4]}]},
+       {weight: 20, nodes: [{key: nvidia.com/gpu.memory, operator: Gt, values: ["75000"]}]}]
 
-    More, for the labels of different clouds: docs/preferences.md. A pod can name preferred nodes and models itself, by
+    docs/howto.md has the labels of different clouds. A pod can name preferred nodes and models itself, by
     the annotations gpu-admission.io/preferred-nodes and gpu-admission.io/gpu-model. These rank before the policy's
     preferences.
     """
     required_for: Annotated[tuple[str, ...], Field(max_length=16)] = ()
-    """Other schedulers whose pods get a node too, by name: [kai-scheduler, hami-scheduler]. They do not weigh preferences, so
-    the first node is required, and the pod waits if it is full by then. Pods that ask for parts of GPUs by HAMi are those of
-    hami-scheduler. A pod that `nodeAffinity` would not pin in its mode `required` is left to them.
+    """Other schedulers whose pods get a node too, by name: [kai-scheduler, hami-scheduler]. They ignore preferences, so the
+    first node is required, and the pod waits if it is full by then. Pods that ask for parts of GPUs by HAMi count as pods of
+    hami-scheduler. A pod that `nodeAffinity` would not pin in its mode `required` gets no node.
     """
     health: Health = Health()
     gangs: Gangs = Gangs()

@@ -13,7 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from webhook.devices.types import DeviceClaim
-from webhook.framework.cluster_view import Expression, Obstacle
+from webhook.framework.cluster_view import Expression, Unschedulable
 from webhook.kube.gpus import DIVIDED, GPU_KINDS, MODEL_LABELS, PARTS, Gpus, vendor
 from webhook.kube.pod_requests import Demand
 from webhook.kube.taints import passes
@@ -32,7 +32,7 @@ _MAX_VALUES: Final = 1000
 
 
 class Search:
-    """Searches the obstacles of one pod, on the nodes as they are now."""
+    """Searches why one pod is unschedulable, on the nodes as they are now."""
 
     def __init__(
         self,
@@ -50,7 +50,7 @@ class Search:
         self._asked = {name: amount for name, amount in demand.requests if gpus.kind(name) is not None}
         self._without_plugin = self._labelled_without_gpus()
 
-    def obstacles(self) -> Iterator[Obstacle]:
+    def unschedulable(self) -> Iterator[Unschedulable]:
         """Each cause once, missing resources first; nothing if some node could take the pod."""
         missing = [name for name, _ in self._demand.requests if _may_be_missing(name) and not self._most(name)]
         yield from map(self._on_no_node, missing)
@@ -85,11 +85,11 @@ class Search:
             asked = [amount_words(name, amount) for name, amount in self._demand.requests if name != "pods"]
             seen = f"a pod that asks {listed(asked, 8)}"
             wanted = "what one node has; each of these some node has, but none has all of them"
-            yield Obstacle("together", "spec", seen, wanted, "Ask for less of one of them", False)
+            yield Unschedulable("together", "spec", seen, wanted, "Ask for less of one of them", False)
 
     # --- resources ----------------------------------------------------------------------------------------------------
 
-    def _on_no_node(self, name: str) -> Obstacle:
+    def _on_no_node(self, name: str) -> Unschedulable:
         known = [resource for resource in self._nodes.columns.capacity if "/" in resource and self._most(resource)]
         offered = self._gpus.among(known) if name in self._asked else known
         offered.sort(key=lambda resource: (vendor(resource) != vendor(name), resource))
@@ -103,14 +103,14 @@ class Search:
             )
         fix = suggestion(name, known, near, otherwise)
         wanted = f"a resource that some node has: {bare(name)} is on no node{there if name in self._asked else ''}"
-        return Obstacle("resource", name, amount_words(name, self._demand.amount(name)), wanted, fix, False)
+        return Unschedulable("resource", name, amount_words(name, self._demand.amount(name)), wanted, fix, False)
 
-    def _too_many(self, name: str, amount: int, among: Mask) -> Obstacle:
+    def _too_many(self, name: str, amount: int, among: Mask) -> Unschedulable:
         devices, max_gpus = self._devices(name), int(self._devices(name)[among].max(initial=0))
         if not max_gpus:  # GPUs of two names that no node has together
             seen = f"a pod that asks {self._gpu_words()}"
             wanted = "GPUs that one node has together; none has all of these"
-            return Obstacle("together", "spec", seen, wanted, "Ask for one of them", False)
+            return Unschedulable("together", "spec", seen, wanted, "Ask for one of them", False)
         largest = among & (devices == max_gpus)
         pods = -(-amount // max_gpus)
         split = f"{pods} pods of {'' if amount % max_gpus == 0 else 'at most '}{max_gpus}"
@@ -121,9 +121,9 @@ class Search:
             f"at most {max_gpus}, which is what the largest {has}{'' if lasting else ' now'}: {self._named(largest)}"
         )
         fix = f"Ask for {max_gpus} or fewer, or spread the work over {split}"
-        return Obstacle("gpus", name, f"{amount} {bare(name)}", wanted, fix, lasting)
+        return Unschedulable("gpus", name, f"{amount} {bare(name)}", wanted, fix, lasting)
 
-    def _shares(self, left: Mask) -> Iterator[Obstacle]:
+    def _shares(self, left: Mask) -> Iterator[Unschedulable]:
         """The pod requests several GPUs, but only nodes where these are slices or shares have as many."""
         for name, amount in self._asked.items():
             ones = self._nodes.columns.one[self._rows][left]
@@ -131,9 +131,9 @@ class Search:
                 kinds = " or ".join([PARTS[GPU_KINDS[one]] for one in np.unique(ones).tolist()])
                 wanted = f"1, or nodes with whole GPUs; those that have as many have {kinds}: {self._named(left)}"
                 fix = "Ask for 1: a second slice or share is no second GPU"
-                yield Obstacle("shared", name, f"{amount} {bare(name)}", wanted, fix, False)
+                yield Unschedulable("shared", name, f"{amount} {bare(name)}", wanted, fix, False)
 
-    def _short(self, left: Mask, with_gpus: Mask) -> Iterator[Obstacle]:
+    def _short(self, left: Mask, with_gpus: Mask) -> Iterator[Unschedulable]:
         """Resources of which no node that the pod may use has enough."""
         capacity = self._nodes.columns.capacity
         counts = " and ".join([str(count) for count in self._asked.values()])
@@ -152,7 +152,7 @@ class Search:
                 [self._without_plugin, *[self._devices(gpu, installed=True) > 0 for gpu in self._asked]], axis=0
             )
             lasting = name in GENERAL and amount > int(amounts[beside].max(initial=0))
-            yield Obstacle(name, "spec", seen, wanted, f"Ask for at most {amount_words(name, largest)}", lasting)
+            yield Unschedulable(name, "spec", seen, wanted, f"Ask for at most {amount_words(name, largest)}", lasting)
 
     def _devices(self, name: str, *, installed: bool = False) -> NDArray[np.int64]:
         """The allocatable amount of a resource by node, or what the node may offer as it is: see `nodes.installed_on`. Shared
@@ -187,7 +187,7 @@ class Search:
 
     # --- labels and taints --------------------------------------------------------------------------------------------
 
-    def _not_selected(self, among: Mask) -> Obstacle:
+    def _not_selected(self, among: Mask) -> Unschedulable:
         constraints, required = self._constraints, self._constraints.required
         for expression in constraints.selector:
             mask = matches((expression,), self._nodes, self._rows)
@@ -196,7 +196,7 @@ class Search:
         path = "spec.affinity.nodeAffinity"
         if required == ():
             wanted = "one that can match: an empty term matches nothing, and Gt and Lt compare with one whole number"
-            return Obstacle("label", path, "no such term in node affinity", wanted, "Write the terms anew", False)
+            return Unschedulable("label", path, "no such term in node affinity", wanted, "Write the terms anew", False)
         if required is not None and not (among & matches_any(required, self._nodes, self._rows)).any():
             for expression in required[0] if len(required) == 1 else ():
                 mask = matches((expression,), self._nodes, self._rows)
@@ -208,9 +208,9 @@ class Search:
         else:
             path, seen = "spec", f"{listed(map(label_words, constraints.selector), 3)} and node affinity"
         wanted = f"what some node with {self._gpu_words()} has together; none of {plural(int(among.sum()), 'node')} has"
-        return Obstacle("label", path, seen, wanted, "Remove what these nodes do not have", False)
+        return Unschedulable("label", path, seen, wanted, "Remove what these nodes do not have", False)
 
-    def _unmatched(self, path: str, expression: Expression, mask: Mask) -> Obstacle:
+    def _unmatched(self, path: str, expression: Expression, mask: Mask) -> Unschedulable:
         """No node with the GPUs matches this expression. `mask`: the nodes that match it."""
         label, having = label_words(expression), self._nodes.columns.alive[self._rows] & mask
         if having.any():
@@ -218,22 +218,22 @@ class Search:
             max_gpus = int(self._devices(name)[having].max())
             wanted = f"a label of nodes with {self._gpu_words()}; {plural(int(having.sum()), 'node')} with {label} "
             wanted += f"{'has' if having.sum() == 1 else 'have'} at most {max_gpus}"
-            return Obstacle("label", path, label, wanted, "Choose other nodes, or ask for fewer GPUs", False)
+            return Unschedulable("label", path, label, wanted, "Choose other nodes, or ask for fewer GPUs", False)
         wanted = f"a label that some node has: no node has {label}"
         fix = f"Remove it, or {_OPERATORS} to label the nodes"
         positive = expression.operator in ("In", "Exists")
         if positive and (near := nearest_label(self._nodes, expression.key, expression.values)) is not None:
             key, value, words = near
             wanted, fix = f"{wanted}; nearest: {words}", f"Write {bare(key)}: {bare(value)} if that is meant"
-        return Obstacle("label", path, label, wanted, fix, False)
+        return Unschedulable("label", path, label, wanted, fix, False)
 
-    def _tainted(self, among: Mask) -> Obstacle:
+    def _tainted(self, among: Mask) -> Unschedulable:
         statuses = dict.fromkeys(self._nodes.columns.status[self._sorted(among)].tolist())
         taints = {taint for number in [*statuses][:_MAX_LOOKED_AT] for taint in self._nodes.statuses[number].taints}
         shown = sorted(taint.text for taint in self._judgement.untolerated(taints) if not passes(taint))
         seen = f"no toleration of {listed(map(bare, shown), 3)}"
         wanted = f"one: {plural(int(among.sum()), 'node')} would take the pod but for that"
-        return Obstacle(
+        return Unschedulable(
             "taint", "spec.tolerations", seen, wanted, f"Add it if these nodes are for you, or {_OPERATORS}", False
         )
 

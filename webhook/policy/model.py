@@ -133,10 +133,9 @@ class Profile(Settings):
     """One complete set of units with their settings. A namespace's label names its profile."""
 
     shadow: bool = False
-    """true: decide, but change and refuse nothing. Use it to try a policy on real pods. What would be done is in Events on the
-    pod or its controller (`kubectl get events`, reasons PodWouldBeRefused and PodWouldBeChanged), if the component
-    manifests/components/events is applied; `gpu-admission why POD` repeats it. It is also in the log of the server, and in
-    the audit log of the API server, as annotations of the two webhooks."""
+    """true: decide, but change and refuse nothing. Use it to try a policy on real pods. Events on the pod or its controller say
+    what would have been done (PodWouldBeRefused, PodWouldBeChanged), if the component manifests/components/events is applied;
+    so do `gpu-admission why POD`, the log of the server, and the audit log of the API server."""
     injectors: Injectors = Injectors()
     """What is added to a pod, in run order. `enabled: false` turns an injector off."""
     placement: PlacementSettings = PlacementSettings()
@@ -149,11 +148,12 @@ class Profile(Settings):
     """Pods that the rules do not check: operators, exporters, debuggers of the platform team. An entry applies if every list in
     it has a match (name patterns).
 
-    As [{namespaces: [monitoring], serviceAccounts: [dcgm-exporter]},
-        {namespaces: ["*"], users: ["system:serviceaccount:gpu-operator:*"]}]
+    For example:
+      [{namespaces: [monitoring], serviceAccounts: [dcgm-exporter]},
+       {namespaces: ["*"], users: ["system:serviceaccount:gpu-operator:*"]}]
 
-    The default is for the vendors' operators: their device plugins and drivers need what tenants must not have. A name counts
-    whether or not the namespace exists: let no tenant create one of these names."""
+    The default exempts the vendors' operators, since device plugins and drivers need what tenants must not have. A name counts
+    whether or not the namespace exists, so let no tenant create a namespace of such a name."""
     templates: Templates = Templates()
     """Deployments, Jobs and other objects from which pods are created."""
 
@@ -161,8 +161,8 @@ class Profile(Settings):
 class PolicyFile(Settings):
     """The complete policy of GPU admission: every key with its default. A key that you leave out has the value that it has here.
 
-    A list that you write replaces the one here. So does, in `default`, a map by names that are not those of settings, as
-    `reserved` or `strategies`; in another profile it adds to that of `default`.
+    A list that you write replaces the one here. A map whose keys are names, for example `reserved` or `strategies`, replaces the
+    one here if it is in `default`; in another profile it adds to that of `default`.
 
     It is the key policy.yaml of the ConfigMap gpu-admission-policy; a change takes effect within seconds, without a restart.
 
@@ -187,7 +187,7 @@ class PolicyFile(Settings):
     """--- Profiles
 
     A namespace opts in by the label gpu-admission.io/profile. Its value is the name of a profile; if there is no profile of that
-    name, it means `default`. `default` is complete; another profile states only its differences."""
+    name, `default` is used. `default` is complete; another profile states only its differences."""
 
 
 class Units(NamedTuple):

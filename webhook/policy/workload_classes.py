@@ -63,8 +63,8 @@ class ClassRule(Settings):
     """and its namespace is entitled to the class: name patterns, or the keys of labels that it has; []: no namespace. The
     pod's author writes the pod's label, so limit the namespaces if classes differ in priority. For a pod that is not
     entitled the next entries are tried, and its author gets a warning. The rule priorityClass reserves the PriorityClass of
-    the class for these namespaces too. Labels class.gpu-admission.io/… can only be set by who may assign classes. The API
-    server itself demands that label for gpu-inference-critical, whatever stands here (70-guards.yaml)."""
+    the class for the same namespaces. Only who may assign classes can set labels class.gpu-admission.io/…. The API server
+    itself demands that label for gpu-inference-critical, whatever this list says (70-guards.yaml)."""
 
 
 GPUS = tuple(

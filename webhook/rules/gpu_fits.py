@@ -27,7 +27,7 @@ with nodeName, another scheduler, scheduling gates or Kueue, and pods of DaemonS
 from collections.abc import Iterable
 from typing import ClassVar, Literal
 
-from webhook.framework.cluster_view import Obstacle
+from webhook.framework.cluster_view import Unschedulable
 from webhook.framework.interface import Context, Finding, Rule
 from webhook.kube.asked import AskedPod
 from webhook.kube.pod import requests_of
@@ -56,20 +56,20 @@ class GpuFits(Rule):
         yield from self._claimed(context)
         if not pod.gpu_names or context.other_gpus or context.nodes is None or pod.claims_devices:
             return
-        obstacles = context.nodes.obstacles(pod)
+        unschedulable = context.nodes.unschedulable(pod)
         served = (_DRA, *self.extra)
-        if any([obstacle.cause == "resource" and matches_any(served, obstacle.about) for obstacle in obstacles]):
+        if any([reason.cause == "resource" and matches_any(served, reason.about) for reason in unschedulable]):
             return
         made_by_controller = pod.owner is not None and not context.template
         may_come = context.cluster.elastic if self.autoscaler is None else self.autoscaler
-        for obstacle in obstacles:
-            if may_come and obstacle.cause == "resource" and obstacle.about in {gpu.name for gpu in context.gpus.names}:
+        for reason in unschedulable:
+            if may_come and reason.cause == "resource" and reason.about in {gpu.name for gpu in context.gpus.names}:
                 continue  # a pool of such nodes may be empty now
-            lenient = self.when_it_may_change == "warn" or made_by_controller or obstacle.cause == "shared"
-            only_warn = lenient and (may_come or not obstacle.lasting)
-            path, where = _field(obstacle, pod, context)
-            fix = _waiting_first(obstacle.fix) if may_come and obstacle.cause != "shared" else obstacle.fix
-            yield Finding(path, obstacle.seen + where, obstacle.wanted, fix, only_warn, obstacle.cause)
+            lenient = self.when_it_may_change == "warn" or made_by_controller or reason.cause == "shared"
+            only_warn = lenient and (may_come or not reason.lasting)
+            path, where = _field(reason, pod, context)
+            fix = _waiting_first(reason.fix) if may_come and reason.cause != "shared" else reason.fix
+            yield Finding(path, reason.seen + where, reason.wanted, fix, only_warn, reason.cause)
 
     def _claimed(self, context: Context) -> Iterable[Finding]:
         for request in context.claimed:
@@ -105,11 +105,11 @@ def _waiting_first(step: str) -> str:
     return f"Wait if the autoscaler adds such a node; otherwise {step[0].lower()}{step[1:]}"
 
 
-def _field(obstacle: Obstacle, pod: AskedPod, context: Context) -> tuple[str, str]:
+def _field(reason: Unschedulable, pod: AskedPod, context: Context) -> tuple[str, str]:
     """The field to blame, and words that name the container, if a single one asks for the resource, or the whole pod."""
-    if obstacle.cause not in ("gpus", "resource", "shared"):
-        return obstacle.about, ""
-    asking = [c for c in pod.containers if obstacle.about in requests_of(c.spec)]
+    if reason.cause not in ("gpus", "resource", "shared"):
+        return reason.about, ""
+    asking = [c for c in pod.containers if reason.about in requests_of(c.spec)]
     if len(asking) != 1:
         return "spec", " in the whole pod"
-    return context.field_of(asking[0], obstacle.about), f" in container {quoted(asking[0].name)}"
+    return context.field_of(asking[0], reason.about), f" in container {quoted(asking[0].name)}"

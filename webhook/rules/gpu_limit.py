@@ -47,8 +47,8 @@ class GpuLimit(Rule):
     per_pod: int | None = Field(default=16, ge=1)
     """The limit for all containers of a pod together; null: none."""
     sizes: tuple[int, ...] = ()
-    """The numbers of GPUs that a container may ask for, as [1, 2, 4, 8]: a pod with 3 GPUs leaves GPUs of a node of 8 unused. []:
-    any."""
+    """The numbers of GPUs that a container may ask for, for example [1, 2, 4, 8]: a pod with 3 GPUs leaves GPUs of a node of 8
+    unused. []: any."""
     kinds: tuple[GpuKind, ...] = ("whole",)
     """The kinds of GPU that are counted: whole, slice, share."""
 

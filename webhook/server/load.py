@@ -1,4 +1,5 @@
-"""Divides among peers what is bounded: connections, memory, work. None has a fixed part: some control planes have one address."""
+"""Divides connections, memory and work among peers (client addresses). No peer has a fixed part: some control planes have one
+address."""
 
 import asyncio
 from collections import Counter, defaultdict, deque
@@ -26,9 +27,8 @@ class Held:
 
 
 class Bounded:
-    """At the limit, what was of no use for longest is cut: of each peer, its longest unused; among the peers, where that time,
-    multiplied by all that the peer holds, is largest. So whoever takes more and more takes it from himself.
-    """
+    """What peers hold together, up to a limit. When full, it cuts what has the largest idle time × all that its peer holds. So
+    a peer that takes more and more takes it from itself."""
 
     def __init__(self, limit: int) -> None:
         self.total, self._limit = 0, limit

@@ -47,7 +47,7 @@ class Answer(NamedTuple):
         return workload_name(self.pod) if self.pod else self.name
 
     def document(self) -> dict[str, Any]:
-        """The entry that `why -o json` prints, described in docs/cli.md."""
+        """The entry that `why -o json` prints, described in docs/documents.md."""
         causes = [cause.document() for cause in self.causes]
         head = {"namespace": self.namespace, "name": self.name, "workload": self.workload, "causes": causes}
         return {**head, "notes": self.notes, "schedulerSays": self.says}

@@ -32,7 +32,7 @@ from webhook.whatif.waiting.diagnosis import shape_of, would_start
 from webhook.whatif.waiting.situation import Situation
 
 CHANGES: Final = ("refused", "allowed", "changed", "placed", "found", "same")
-"""All values of the key `change`, worst first. docs/cli.md describes them."""
+"""All values of the key `change`, worst first. docs/documents.md describes them."""
 _STYLES: Final = {"refused": "red", "allowed": "green", "changed": "yellow", "placed": "cyan", "found": "yellow"}
 _PREFERRED: Final = ("spec.affinity", "spec.topologySpreadConstraints")
 """Fields in which injectors write preferences that follow from the chosen node."""

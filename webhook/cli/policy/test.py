@@ -85,7 +85,7 @@ class Result(NamedTuple):
         return "error" if self.error else "failed" if self.problems else "passed"
 
     def document(self) -> dict[str, Any]:
-        """The entry that `-o json` prints, described in docs/cli.md."""
+        """The entry that `-o json` prints, described in docs/documents.md."""
         return {
             "file": self.file,
             "case": self.case,

@@ -1,4 +1,4 @@
-"""Reports the GPUs, health and pods of each node: the document of `gpu-admission top -o json` in docs/cli.md."""
+"""Reports the GPUs, health and pods of each node: the document of `gpu-admission top -o json` in docs/documents.md."""
 
 import math
 from collections import Counter
@@ -213,7 +213,7 @@ def gpu_nodes(snapshot: Snapshot, policy: Policy) -> list[str]:
 
 
 def healths(snapshot: Snapshot, policy: Policy, names: list[str]) -> dict[str, str]:
-    """The health of each of these nodes: a word that docs/cli.md describes. If several apply, the worst."""
+    """The health of each of these nodes: a word that docs/documents.md describes. If several apply, the worst."""
     nodes, offering = snapshot.state.nodes, _offering(snapshot, policy)
     judged, rows = for_any_pod(_health(policy)), slice(0, nodes.columns.rows)
     words = {

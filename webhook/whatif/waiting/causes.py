@@ -71,7 +71,7 @@ class Cause(NamedTuple):
         )
 
     def document(self) -> dict[str, Any]:
-        """The JSON form, described in docs/cli.md."""
+        """The JSON form, described in docs/documents.md."""
         fixes = [
             {"text": fix.words, **({"command": fix.command} if fix.command else {}), "enough": fix.helps > 0}
             for fix in self.fixes
@@ -105,7 +105,7 @@ CAUSES: Final = (
     *("volumeNodeConflict", "volumeLimit", "volumeInUse", "nominated"),
     *("preemptionNever", "cordoned", "notReady", "noNodes", "noGpus", "schedulerOther", "fitsNow"),
 )
-"""All words for causes, documented in docs/cli.md, in the order in which a person would look at them."""
+"""All words for causes, documented in docs/waiting.md, in the order in which a person would look at them."""
 _RANK: Final = {word: at for at, word in enumerate(CAUSES)}
 
 
