@@ -1,5 +1,6 @@
 """What a person asks next about a pod that waits: who is ahead of it, whom it could preempt, and whether a node will come."""
 
+from bisect import bisect_left
 from collections import Counter
 from collections.abc import Iterable, Iterator
 from typing import Final, NamedTuple
@@ -40,11 +41,11 @@ _MAX_MESSAGE: Final = 1000
 def ahead(case: Case) -> Iterator[str]:
     """The waiting pods with GPUs that the scheduler tries first, by their priority."""
     s, own = case.situation, priority_of(case.pod)
-    before = [pod for pod in s.waiting if priority_of(pod) > own and gpus_of(pod, s.policy)]
+    before = bisect_left(s.first_in_line, -own, key=lambda pod: -priority_of(pod))
     if before and gpus_of(case.pod, s.policy):
-        before.sort(key=priority_of, reverse=True)
-        names = listed([full_name(pod) for pod in before], _MAX_NAMED)
-        yield f"ahead of it by priority: {plural(len(before), 'pod')} with GPUs ({names})"
+        names = [full_name(pod) for pod in s.first_in_line[: _MAX_NAMED + 1]][:before]
+        more = f" and {before - _MAX_NAMED} more" if before > _MAX_NAMED else ""
+        yield f"ahead of it by priority: {plural(before, 'pod')} with GPUs ({', '.join(names[:_MAX_NAMED])}{more})"
 
 
 def half_groups(case: Case) -> Iterator[str]:
