@@ -14,9 +14,10 @@ from typing import Any
 import jsonpatch
 import orjson
 
+from webhook.feeds.file import fill
 from webhook.placement.placer import Placer
 from webhook.server.handlers import Handlers
-from webhook.whatif.offline import load_policy, load_state
+from webhook.whatif.offline import load_policy, new_state
 
 FOLDER = Path(__file__).resolve().parent.parent / "tests" / "data" / "reviews"
 NAMESPACE, NAME = "serving", "llama-0000"
@@ -97,7 +98,8 @@ def with_variable(body: bytes, name: str) -> bytes:
 
 def decided(cluster_file: Path, mutate: list[bytes], validate: list[bytes]) -> list[bytes]:
     """The reviews `validate` with what the mutating hook writes into the pods of the reviews `mutate` in this cluster."""
-    state, silent = load_state(cluster_file), Silent()
+    state, silent = new_state(), Silent()
+    fill(state, cluster_file, 0.0)
     handlers = Handlers(silent, state, Placer(state), silent, time.monotonic)
     return [with_decision(*pair, handlers.mutate(pair[0])[1]) for pair in zip(mutate, validate, strict=True)]
 

@@ -9,13 +9,14 @@ import orjson
 from bench.recorded import Silent
 from tests.controlplane.nodes import GPU_TAINT, node
 from tests.controlplane.objects import pod
+from webhook.feeds.file import fill
 from webhook.placement.placer import Placer
 from webhook.server.handlers import Handlers
 from webhook.server.process import Recorder
 from webhook.state.state import ClusterState
 from webhook.telemetry import logs
 from webhook.telemetry.metrics import Metrics
-from webhook.whatif.offline import load_state
+from webhook.whatif.offline import new_state
 
 
 def state_of(objects: dict[str, Any]) -> ClusterState:
@@ -23,7 +24,8 @@ def state_of(objects: dict[str, Any]) -> ClusterState:
     with tempfile.TemporaryDirectory() as folder:
         file = Path(folder, "cluster.json")
         file.write_bytes(orjson.dumps(objects))
-        return load_state(file)
+        fill(state := new_state(), file, 0.0)
+    return state
 
 
 def handlers_of(state: ClusterState, log: BinaryIO) -> Handlers:

@@ -7,12 +7,15 @@ import asyncio
 import re
 from collections.abc import Callable, Iterator
 from pathlib import Path
-from typing import Final
+from typing import Any, Final
+
+from typer.main import get_command
 
 from tests import policy_page
 from tests.document import document
 from tests.e2e import theft_vectors
 from tests.vendors import page as vendors_page
+from webhook.cli.main import app
 from webhook.cli.policy.explain import documentation
 from webhook.feeds.access import Access
 from webhook.feeds.api import Api
@@ -32,6 +35,8 @@ _END = "<!-- end -->\n"
 _LABEL = re.compile(r"([A-Z][A-Za-z ]+): +")
 _FOR_DEVELOPERS = ("Fields read:", "DRA:           the same.")
 _COLUMN = 15
+_MOST = 9
+"""Commands that have an option which all commands about a cluster have."""
 """The column at which text begins after a label in a rule's docstring."""
 
 
@@ -71,6 +76,33 @@ def _metrics() -> Iterator[str]:
         for name, kind, labels, text in rows
     )
     yield ""
+
+
+def _options() -> Iterator[str]:
+    """A row for each argument and option, with the commands that have it."""
+    found: dict[tuple[str, str], list[str]] = {}
+    for name, command in commands().items():
+        for parameter in command.params:
+            options = ", ".join(f"`{each}`" for each in parameter.opts) if parameter.param_type_name == "option" else ""
+            said = " ".join((getattr(parameter, "help", "") or "").split())
+            found.setdefault((options or str(parameter.name).upper(), said), []).append(name)
+    yield from ("", "| option | | of |", "|---|---|---|")
+    for (option, said), names in sorted(found.items(), key=lambda row: (-len(row[1]), row[1], row[0])):
+        those = "all that read a cluster" if len(names) >= _MOST else ", ".join(f"`{name}`" for name in names)
+        yield f"| {option} | {said} | {those} |".replace("a|b", "a\\|b")
+    yield ""
+
+
+def commands() -> dict[str, Any]:
+    """The commands of the program by their names; `policy lint` and its like each by itself."""
+    groups: dict[str, Any] = get_command(app).commands  # type: ignore[attr-defined]
+    return {
+        " ".join([name, *under]): command
+        for name, found in groups.items()
+        for under, command in (
+            [([each], c) for each, c in found.commands.items()] if name == "policy" else [([], found)]
+        )
+    }
 
 
 async def _nobody() -> Access:
@@ -140,6 +172,7 @@ PAGES: Final[dict[str, dict[str, Callable[[], Iterator[str]]]]] = {
     "rules.md": {"table": table, "reference": details},
     "policy.md": {"policy": policy_page.lines},
     "metrics.md": {"metrics": _metrics},
+    "cli.md": {"options": _options},
     "placement.md": {"criteria": _criteria},
     "operations.md": {"settings": _settings_of_the_server},
 }

@@ -6,7 +6,9 @@ Covers admission.earlier.
 """
 
 import copy
+import hashlib
 import json
+from collections import defaultdict
 from collections.abc import Callable
 from typing import Any
 
@@ -24,6 +26,8 @@ from webhook.kube.pod import DECISION, PROFILE_LABEL, Pod
 
 HOST, RACK = "kubernetes.io/hostname", "topology.kubernetes.io/rack"
 SPREAD = "topologySpreadConstraints"
+LWS = "leaderworkerset.sigs.k8s.io"
+LWS_KEYS = f"{LWS}/group-key", f"{LWS}/subgroup-key"
 Hook = Callable[[Pod], None]
 """What another webhook does to a pod."""
 
@@ -119,12 +123,16 @@ def kueue(found: Pod) -> None:
     found["spec"].setdefault("schedulingGates", []).extend(gates)
 
 
+def sha1(text: str) -> str:
+    return hashlib.sha1(text.encode()).hexdigest()
+
+
 def lws_leader(found: Pod) -> None:
-    found["metadata"]["labels"] |= {
-        "leaderworkerset.sigs.k8s.io/group-index": "0",
-        "leaderworkerset.sigs.k8s.io/group-key": "689ad",
-    }
-    found["spec"]["subdomain"] = "llama-0"
+    of = found["metadata"]
+    of["labels"] |= {f"{LWS}/group-index": "0", LWS_KEYS[0]: sha1(f"default/{of.get('name', '')}")}
+    if f"{LWS}/subgroup-size" in of["annotations"]:
+        of["labels"][LWS_KEYS[1]] = sha1(f"{of['name']}/0")
+    found["spec"]["subdomain"] = of.get("name", "llama-0")
 
 
 def own_affinity(found: Pod) -> None:
@@ -138,11 +146,23 @@ def jobset_pod(**tweaks: Any) -> Pod:
     return plain_pod(**{"labels": labels, "owned_by": "Job", "priority": 7, **tweaks})
 
 
-def lws_pod(gpus: int = 8) -> Pod:
-    """The leader of a group of two, as the StatefulSet makes it."""
-    labels = {"leaderworkerset.sigs.k8s.io/name": "llama", "controller-revision-hash": "llama-1"}
-    annotations = {"leaderworkerset.sigs.k8s.io/size": "2"}
-    return plain_pod(name="llama-0", gpus=gpus, labels=labels, annotations=annotations, owned_by="StatefulSet")
+def lws_pod(gpus: int = 8, group: int = 0, size: int = 2, subgroup: int = 0) -> Pod:
+    """The leader of a group, as the StatefulSet makes it."""
+    labels = {f"{LWS}/name": "llama", f"{LWS}/worker-index": "0", "controller-revision-hash": "llama-1"}
+    annotations = {f"{LWS}/size": str(size)} | ({f"{LWS}/subgroup-size": str(subgroup)} if subgroup else {})
+    return plain_pod(name=f"llama-{group}", gpus=gpus, labels=labels, annotations=annotations, owned_by="StatefulSet")
+
+
+def lws_worker(leader: Pod, index: int, subgroup: int) -> tuple[Pod, Hook]:
+    """A worker of the group of this leader, by its metadata, as its StatefulSet makes it; and what the webhook adds."""
+    made, name = lws_pod(), leader["name"]
+    made["metadata"]["name"] = f"{name}-{index}"
+    made["metadata"]["ownerReferences"][0]["uid"] = name
+    made["metadata"]["labels"] = {key: leader["labels"][key] for key in (f"{LWS}/name", LWS_KEYS[0])}
+    made["metadata"]["annotations"] = {key: text for key, text in leader["annotations"].items() if key.startswith(LWS)}
+    made["metadata"]["annotations"][f"{LWS}/leader-name"] = name
+    added = {LWS_KEYS[1]: sha1(f"{name}/{index // subgroup}")} if subgroup else {}
+    return made, labelled(**added, **{f"{LWS}/worker-index": str(index)})
 
 
 def forbids(*racks: str) -> Hook:
@@ -231,11 +251,39 @@ def test_nothing_is_left_of_what_no_longer_holds(before: Pod, hook: Hook, namesp
 
 
 def test_a_leader_of_a_leaderworkerset_is_one_of_a_gang() -> None:
-    found = Twice(lws_pod(), lws_leader)
-    assert [each["topologyKey"] for each in found.first["spec"][SPREAD]] == [HOST, ZONE]
-    assert found.second["spec"].get(SPREAD) is None
+    """Though only its second call has the label of the group: the first decides as if it were there."""
+    server = racks()
+    found = Twice(lws_pod(), lws_leader, server=server)
+    assert found.second["metadata"]["labels"].keys() >= {LWS_KEYS[0]}
+    assert found.first["spec"] | {"subdomain": "llama-0"} == found.second["spec"]
     assert found.record["units"]["topologySpread"] == ["gang"]
+    assert "left" not in found.record
+    assert len(list(server.state.ledger.holders())) == 1
     assert len({name[0] for name in found.nodes[:2]}) == 1, "one rack has room for the group"
+
+
+@pytest.mark.parametrize(
+    ("groups", "size", "subgroup"),
+    [pytest.param(3, 2, 0, id="as many groups as racks"), pytest.param(1, 6, 2, id="a group of as many subgroups")],
+)
+def test_leaders_and_workers_that_come_at_once_have_a_rack_for_each_group(
+    groups: int, size: int, subgroup: int
+) -> None:
+    """None of them is in the watch yet."""
+    server = racks()
+    for name in ("c1", "c2"):
+        server.state.node_seen(node(name, zone="zc", labels={RACK: "rc"}))
+    racks_of: dict[str, set[str]] = defaultdict(set)
+
+    def comes(made: Pod, hook: Hook) -> Pod:
+        found = Twice(made, hook, server=server)
+        racks_of[found.second["metadata"]["labels"][LWS_KEYS[bool(subgroup)]]].add(found.nodes[0][0])
+        return found.second["metadata"]
+
+    for leader in [comes(lws_pod(8, group, size, subgroup), lws_leader) for group in range(groups)]:
+        for index in range(1, size):
+            comes(*lws_worker(leader, index, subgroup))
+    assert sorted(map(sorted, racks_of.values())) == [["a"], ["b"], ["c"]]
 
 
 def test_a_leader_of_a_leaderworkerset_goes_where_its_group_has_room() -> None:
@@ -245,6 +293,32 @@ def test_a_leader_of_a_leaderworkerset_goes_where_its_group_has_room() -> None:
     server.state.node_seen(node("b3", 8, labels={RACK: "rb"}))
     found = Twice(lws_pod(), lws_leader, server=server)
     assert found.nodes[0].startswith("b")
+
+
+FORGED = {
+    "a leader": ({f"{LWS}/name": "x", f"{LWS}/worker-index": "0"}, "StatefulSet"),
+    "a worker of another group": ({f"{LWS}/name": "x", LWS_KEYS[0]: sha1("other/llama-0")}, "StatefulSet"),
+    "a subgroup": ({f"{LWS}/name": "x", LWS_KEYS[1]: "k"}, "StatefulSet"),
+    "a JobSet": ({"jobset.sigs.k8s.io/jobset-uid": "of another namespace"}, "Job"),
+    "a replica of hosts": ({"ray.io/worker-group-replica-name": "r"}, "RayCluster"),
+    "a pod group": ({"scheduling.x-k8s.io/pod-group": "g", "scheduling.k8s.io/group-name": "g"}, "Job"),
+    "what Kueue manages": ({"kueue.x-k8s.io/managed": "true", "kueue.x-k8s.io/pod-group-name": "g"}, "Job"),
+}
+"""Labels and a controller that anybody can write."""
+
+
+@pytest.mark.parametrize(("labels", "owner"), FORGED.values(), ids=FORGED)
+@pytest.mark.parametrize("size", ["100000", "999999999", "-1", "x"])
+def test_a_forged_group_holds_no_more_than_its_own_demand(labels: dict[str, str], owner: str, size: str) -> None:
+    """Not the domain that the group would fill; and it has peers in its own namespace only."""
+    server = racks()
+    annotations = {f"{LWS}/{key}": size for key in ("size", "subgroup-size")}
+    forged = plain_pod(name="llama-0", gpus=1, labels=labels, annotations=annotations, owned_by=owner)
+    free = sum(each[GPU] for each in facts(server.state)["free"].values())
+    Twice(forged, nothing, server=server)
+    after_it = facts(server.state)
+    assert free - sum(each[GPU] for each in after_it["free"].values()) == ("kueue.x-k8s.io/managed" not in labels)
+    assert all(key.startswith("default/") for key, _ in after_it["peers"])
 
 
 @pytest.mark.parametrize(

@@ -385,7 +385,8 @@ def training_runtime(**fields: Any) -> Request:
 
 
 def completed(resources: Json, **fields: Any) -> list[Request]:
-    """Objects that name the resources of pods, and leave the rest to another object."""
+    """Objects that name the resources of pods, and leave the rest to another object; Volcano's Job has its scheduler, its
+    PriorityClass and its volumes beside its templates."""
     main = {"resources": resources, **fields}
     trainer = {"numNodes": 2, "resourcesPerNode": resources, **fields}
     served = {"containers": [{"name": "main", **main}]}
@@ -394,6 +395,7 @@ def completed(resources: Json, **fields: Any) -> list[Request]:
         of_kind("InferenceService", "serving.kserve.io", {"predictor": {"minReplicas": 3, "model": main}}),
         of_kind("InferenceService", "ome.io", {"engine": {"minReplicas": 3, "runner": main}}),
         of_kind("LLMInferenceService", "serving.kserve.io", {"replicas": 3, "template": served}),
+        of_kind("Job", "batch.volcano.sh", {"schedulerName": "volcano", "tasks": [{"template": {"spec": served}}]}),
     ]
 
 

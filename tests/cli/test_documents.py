@@ -54,13 +54,13 @@ def cluster(folder: Path) -> Path:
     rejected = placed(pod("rejected", 1), "gpu-a", phase="Failed", reason="UnexpectedAdmissionError")
     shares, withdrawn = node("gpu-d", 2, replicas=4), node("gpu-e", 7)
     withdrawn["status"]["capacity"] = {**withdrawn["status"]["allocatable"], "nvidia.com/gpu": "8"}
+    slices = node("gpu-h", 56, labels={"nvidia.com/gpu.product": "NVIDIA-H100-80GB-HBM3-MIG-1g.10gb"})
     moved = [
         *[of_job(placed(pod(name, 1), "gpu-f")) for name in ("moves", "too")],
         of_job(placed(pod("stays", 4), "gpu-e"), "other"),
     ]
     counted = replica("replica-1", team={"window": 2, "1h": 2, "6h": 1, "1d": 1})
-    sliced = node("gpu-g", 1, mig={"1g.10gb": 7})
-    others = [decided, rejected, shares, withdrawn, sliced, node("gpu-f"), *moved, counted]
+    others = [decided, rejected, shares, slices, withdrawn, node("gpu-f"), *moved, counted]
     file = write(folder, *CLUSTER, *others)
     metered(file, {"gpu-a": 3}, {"gpu-a": ["team/decided"]})
     found = json.loads(file.read_text())

@@ -1,4 +1,4 @@
-"""`gpu-admission drain`: which nodes can be emptied, where their pods go, and who forbids it.
+"""`gpu-admission drain`: which nodes can be emptied, where their pods go, and what forbids it.
 
 Covers whatif.moves, whatif.disruption.
 """

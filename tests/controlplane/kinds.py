@@ -12,9 +12,11 @@ NAMESPACED = {
     "/apis/autoscaling/v2": "HorizontalPodAutoscaler",
     "/apis/coordination.k8s.io/v1": "Lease",
     "/apis/policy/v1": "PodDisruptionBudget",
+    "/apis/scheduling.k8s.io/v1beta1": "PodGroup",  # behind a feature gate
     "/apis/storage.k8s.io/v1": "CSIStorageCapacity",
     # Of other controllers, which are there only where these run.
     "/apis/jobset.x-k8s.io/v1alpha2": "JobSet",
+    "/apis/kubeflow.org/v1": "MPIJob PyTorchJob TFJob",
     "/apis/kueue.x-k8s.io/v1beta2": "LocalQueue Workload",
     "/apis/leaderworkerset.x-k8s.io/v1": "LeaderWorkerSet",
     "/apis/ray.io/v1": "RayCluster RayJob RayService",

@@ -7,7 +7,8 @@ from tests.controlplane.module import Module
 
 _SHARED, _OLDER = Module("others"), Module("older")
 """For those that can be compiled of the `k8s.io` modules of the control plane, which takes a fifth of the time, and for those
-that need older ones. KubeRay and Karpenter 1.4 have a go.mod each, since they need an older controller-runtime too."""
+that need older ones. KubeRay, Karpenter 1.4 and the training operator have a go.mod each, since they need an older
+controller-runtime too."""
 
 
 @dataclass(frozen=True)
@@ -38,6 +39,12 @@ OTHERS = {
         "/cmd/trainer-controller-manager",
         ("manifests/base/crds", "manifests/base/webhook"),
         _OLDER,
+    ),
+    "training-operator": Other(
+        "github.com/kubeflow/training-operator",
+        "/cmd/training-operator.v1",
+        ("manifests/base/crds",),
+        Module("training"),
     ),
     "kuberay": Other("github.com/ray-project/kuberay/ray-operator", files=("config/crd",), of=Module("kuberay")),
 }

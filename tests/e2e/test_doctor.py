@@ -301,9 +301,9 @@ async def test_a_reader_sees_nodes_and_sums_and_no_pod_of_others(scene: Scene) -
         assert answer.exit_code == 0, answer.stderr
         assert "trainer" not in answer.stdout + answer.stderr
         lines = [line.split() for line in answer.stdout.splitlines() if "nvidia.com/gpu" in line]
-        assert len(lines) == 3, answer.output  # once the API server has the endpoints of the Service
-        assert [(line[0], line[-1]) for line in lines[:2]] == [("doc-a", "8"), ("doc-b", "8")]
-        return lines[2]
+        assert len(lines) == 4, answer.output  # once the API server has the endpoints of the Service
+        assert [(line[0], *line[-4:-1]) for line in lines[:2]] == [("doc-a", "8", "0", "8"), ("doc-b", "8", "0", "8")]
+        return lines[3]
 
     sums = await wait_until(told, 120, "the sums of the webhook")
     assert sums[-5:] == ["16", "1", "0", "15", "0"]  # total, allocated, promised, free, unusable

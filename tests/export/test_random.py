@@ -36,7 +36,7 @@ def ours(review: Json) -> Verdict:
     """The rules that refuse, and those that warn."""
     (document,) = offline.documents(orjson.dumps(review), "review")
     assert isinstance(document, offline.Document)
-    decision = deciding.run(document, deciding.decide_validate, LOADED, offline.load_state(None)).decision
+    decision = deciding.run(document, deciding.decide_validate, LOADED, offline.new_state()).decision
     found: dict[str, set[str]] = {"deny": set(), "warn": set()}
     for unit, action, _ in decision.findings:
         found[action].add(unit)
@@ -173,4 +173,6 @@ async def test_random_updates_are_judged_alike(server: Api) -> None:
 
 def test_what_differs_is_listed_and_little() -> None:
     differ = {name: rule.differs for name, rule in RULES.items() if rule.differs}
-    assert differ.keys() == {"gpuLimit", "gpuMixing", "runtimeClass"}, "each is a sentence in the header of the export"
+    assert differ.keys() == {"gpuLimit", "gpuMixing", "runtimeClass", "priorityClass"}, (
+        "each is a sentence in the header of the export"
+    )

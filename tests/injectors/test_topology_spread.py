@@ -70,7 +70,7 @@ HARD_HOST = Constraint(key=HOST, when_unsatisfiable="DoNotSchedule")
         ),
         pytest.param(replica(owner="RayCluster"), SPREAD, "gang", id="a gang"),
         pytest.param(
-            replica(LABELS | {"leaderworkerset.sigs.k8s.io/group-key": "k"}, owner="StatefulSet"),
+            replica(LABELS | {"leaderworkerset.sigs.k8s.io/name": "k"}, owner="StatefulSet"),
             SPREAD,
             "gang",
             id="the pods of a LeaderWorkerSet",

@@ -5,6 +5,7 @@ import yaml
 
 from tests import deciding
 from tests.manifests.files import MANIFESTS, ORDER, Json, documents, installed_files, only, shipped
+from webhook.feeds.file import fill
 from webhook.feeds.policy import KEY
 from webhook.kube.pod import PROFILE_LABEL
 from webhook.kube.workload_kinds import WORKLOAD_KINDS
@@ -290,7 +291,7 @@ def test_nothing_is_to_be_said_against_the_pods_of_the_examples(kind: str, templ
     owner = {"apiVersion": "v1", "kind": {"Deployment": "ReplicaSet"}.get(kind, kind), "name": "o", "controller": True}
     metadata = {**template["metadata"], "name": "p", "namespace": "ml-team", "ownerReferences": [owner]}
     pod = {"apiVersion": "v1", "kind": "Pod", "metadata": metadata, "spec": template["spec"]}
-    state = offline.load_state(MANIFESTS.parent / "webhook" / "defaults" / "cluster.yaml")
+    fill(state := offline.new_state(), MANIFESTS.parent / "webhook" / "defaults" / "cluster.yaml", 0.0)
     for decide in (deciding.decide_mutate, deciding.decide_validate):
         (document,) = offline.documents(yaml.safe_dump(pod), "example")
         assert isinstance(document, offline.Document)

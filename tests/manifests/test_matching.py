@@ -199,7 +199,7 @@ async def test_what_a_rule_refuses_in_any_table_is_asked_about(asked: Recorder, 
 def refused(body: Json, **review: Any) -> bool:
     (document,) = offline.documents(json.dumps(admission_review(body, INSIDE, **review)), "drawn")
     assert isinstance(document, offline.Document)
-    found = deciding.run(document, deciding.decide_validate, SHIPPED, offline.load_state(None)).decision.findings
+    found = deciding.run(document, deciding.decide_validate, SHIPPED, offline.new_state()).decision.findings
     return any([action == "deny" for _, action, _ in found])
 
 

@@ -46,7 +46,7 @@ def labelled(name: str, kind: str, key: str, value: str) -> dict[str, Any]:
     made["metadata"]["ownerReferences"] = [
         {**each, "kind": kind} for each in made["metadata"]["ownerReferences"] if kind
     ]
-    made["metadata"]["labels"] = {key: value}
+    made["metadata"]["labels"] = {key: value, "leaderworkerset.sigs.k8s.io/name": "a mark in pods of a StatefulSet"}
     return made
 
 
@@ -299,6 +299,7 @@ def of_subgroup(number: int, name: str, size: int = 6) -> dict[str, Any]:
     made = pod(name, 8, owner="workers")
     made["metadata"]["ownerReferences"][0]["kind"] = "StatefulSet"
     made["metadata"]["labels"] = {
+        "leaderworkerset.sigs.k8s.io/name": "set",
         "leaderworkerset.sigs.k8s.io/group-key": "group",
         "leaderworkerset.sigs.k8s.io/subgroup-key": f"sub-{number}",
     }

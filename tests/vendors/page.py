@@ -56,6 +56,11 @@ KINDS: Final[dict[type[Any], Kind]] = {
         "limits of parts", lambda of: f"`{of.prefix}{'CONTAINER.' * bool(of.prefix)}{of.key}`: of `{of.of}`"
     ),
     model.SharedBy: Kind("who gets a part", lambda of: f"`{of.container}`, `{of.config_map}`"),
+    model.SharedCards: Kind(
+        "how parts are told", lambda of: f"`{of.registered}`, {', '.join(f'`{key}`' for key in of.assigned)}"
+    ),
+    model.SharedMemory: Kind("how parts are told", lambda of: f"`{of.index}`"),
+    model.SharedGroups: Kind("how parts are told", lambda of: f"`{of.group}`, `{of.received}`"),
     model.HostPath: Kind(
         "paths of nodes", lambda of: f"`{of.path}`: {'the node' if of.gives == 'node' else of.label or 'data'}"
     ),
@@ -65,6 +70,7 @@ KINDS: Final[dict[type[Any], Kind]] = {
     model.Scheduler: Kind("schedulers", lambda of: f"`{of.name}`"),
     model.Gate: Kind("scheduling gates", lambda of: f"`{of.name}`: {of.until}"),
     model.CudaImage: Kind("images with CUDA", lambda of: f"`{of.name}`"),
+    model.DriverVariable: Kind("variables about the driver", lambda of: f"`{of.name}`: {of.says}"),
     model.ForDesktops: Kind("models without cuda-compat", lambda of: f"`{of.model}`"),
     model.Metric: Kind("metrics", lambda of: f"`{of.name}`: {of.measures}"),
 }
@@ -75,18 +81,36 @@ _OF_MAKERS: Final = (
 
 
 def lines() -> Iterator[str]:
-    """The generated part of docs/vendors.md."""
+    """The generated part of docs/vendors.md. Each source stands once, below the table of its vendor."""
     for vendor in VENDORS:
-        yield from (f"## {vendor.name}", "", "| | known | sources |", "|---|---|---|")
+        yield from (f"## {vendor.name}", "", "| | known | from |", "|---|---|---|")
+        numbers = {source: number for number, source in enumerate(vendor.facts, 1)}
         for kind, (noun, says) in KINDS.items():
             facts = [(source, fact) for source, of in vendor.facts.items() for fact in of if type(fact) is kind]
             if facts:
-                known = "; ".join([says(fact) for _, fact in facts]).replace("|", "\\|")
-                sources = ", ".join(f"[{source.partition('://')[2].split('/')[0]}]({source})" for source in dict(facts))
-                yield f"| {noun} | {known} | {sources} |"
+                known = _grouped([says(fact) for _, fact in facts]).replace("|", "\\|")
+                yield f"| {noun} | {known} | {', '.join(f'{numbers[source]}' for source in dict(facts))} |"
+        sources = " · ".join(f"{number} [{_short(source)}]({source})" for source, number in numbers.items())
+        yield from ("", f"From: {sources}")
         if missing := [*vendor.unknown, *_missing(vendor)]:
             yield from ("", f"Not known: {'; '.join(missing)}.")
         yield ""
+
+
+def _grouped(known: list[str]) -> str:
+    """Names of which the same is said stand together: `` `a`, `b`: a GPU; `c`: a slice ``."""
+    groups: dict[str, list[str]] = {}
+    for one in known:
+        name, _, said = one.partition("`: ")
+        groups.setdefault(said, []).append(f"{name}`" if said else one)
+    return "; ".join([f"{', '.join(names)}{f': {said}' if said else ''}" for said, names in groups.items()])
+
+
+def _short(source: str) -> str:
+    """The owner or host, and the page."""
+    host, _, path = source.partition("://")[2].partition("/")
+    parts = [part for part in path.split("/") if part]
+    return "/".join(parts[:2]) if host in ("github.com", "gitlab.com") else host
 
 
 def _missing(vendor: Vendor) -> Iterator[str]:

@@ -14,7 +14,7 @@ from tests.state.objects import free, state
 from webhook.errors import BadInput, PolicyError
 from webhook.kube.yaml import to_yaml
 from webhook.state.state import ClusterState
-from webhook.whatif.offline import Document, documents, load_policy, load_state
+from webhook.whatif.offline import Document, documents, load_policy, new_state
 
 POLICY = load_policy()
 POD = pod(namespace="team-a")
@@ -121,12 +121,9 @@ def test_a_dry_run_reserves_nothing() -> None:
 
 def test_a_pod_is_validated_as_the_mutating_hook_leaves_it_and_a_review_as_it_is() -> None:
     only_a_request = pod(containers=[{"name": "a", "image": "b", "resources": {"requests": {GPU: 1}}}])
-    assert run(one(only_a_request), decide_validate, POLICY, load_state(None)).decision.result == "allowed"
-    assert (
-        run(one(admission_review(only_a_request)), decide_validate, POLICY, load_state(None)).decision.result
-        == "denied"
-    )
-    misspelt = run(one(pod(labels={"workload-type": "inferense"})), decide_validate, POLICY, load_state(None))
+    assert run(one(only_a_request), decide_validate, POLICY, new_state()).decision.result == "allowed"
+    assert run(one(admission_review(only_a_request)), decide_validate, POLICY, new_state()).decision.result == "denied"
+    misspelt = run(one(pod(labels={"workload-type": "inferense"})), decide_validate, POLICY, new_state())
     assert any("nearest: inference" in warning for warning in misspelt.decision.warnings)
 
 
@@ -139,7 +136,7 @@ def test_a_pod_is_validated_as_the_mutating_hook_leaves_it_and_a_review_as_it_is
     ],
 )  # fmt: skip
 def test_reviews_of_other_objects_are_allowed(asked: dict[str, Any], decide: Any) -> None:
-    result = run(one(asked), decide, POLICY, load_state(None))
+    result = run(one(asked), decide, POLICY, new_state())
     assert result.decision.result == "ignored"
     assert orjson.loads(result.answer)["response"] == {"uid": "u-1", "allowed": True}
 

@@ -88,11 +88,11 @@ def test_waiting_pods_of_one_shape_are_filtered_once_until_another_pod_is_bound(
 ) -> None:
     filtered: list[str] = []
 
-    def fits(case: Case) -> Any:
+    def nodes_left(case: Case) -> Any:
         filtered.append(case.pod["metadata"]["name"])
-        return diagnosis.fits(case)
+        return diagnosis.Filtered(case)
 
-    monkeypatch.setattr(scheduler, "fits", fits)
+    monkeypatch.setattr(scheduler, "Filtered", nodes_left)
     near = {"labelSelector": {"matchLabels": {"app": "first"}}, "topologyKey": "kubernetes.io/hostname"}
     affinity = {"podAffinity": {"requiredDuringSchedulingIgnoredDuringExecution": [near]}}
     waiting = [pod(f"waits-{number}", labels={"app": "waits"}, affinity=affinity) for number in range(3)]

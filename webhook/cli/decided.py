@@ -19,6 +19,7 @@ from webhook.policy.model import Policy
 from webhook.text import bare
 from webhook.whatif.cluster.report import asks_for_gpus
 from webhook.whatif.cluster.snapshot import Snapshot
+from webhook.whatif.offline import not_opted_in
 
 
 def decision_of(snapshot: Snapshot, policy: Policy, pod: Pod) -> dict[str, Any]:
@@ -60,11 +61,6 @@ def _undecided(snapshot: Snapshot, policy: Policy, pod: Pod) -> str:
     if obj is None and (why := snapshot.missing.get("Namespace")):
         return f"it has no decision: whether its namespace has opted in is not known: {why}"
     return "it has no decision: it is older than the opt-in of its namespace, or the webhook was away when it was made"
-
-
-def not_opted_in(namespace: str) -> str:
-    label = f"kubectl label namespace {namespace} {PROFILE_LABEL}=default"
-    return f"the webhook is not asked: namespace {namespace} has not opted in ({label})"
 
 
 _NUMBERS: Final = ("name", "free", "peers", "score", "usable", "load")

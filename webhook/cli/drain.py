@@ -1,4 +1,4 @@
-"""`gpu-admission drain`: which nodes can be emptied, where their GPU pods would go, and who forbids it."""
+"""`gpu-admission drain`: which nodes can be emptied, where their GPU pods would go, and what forbids it."""
 
 from collections.abc import Mapping
 from typing import Annotated, Any, Final
@@ -17,7 +17,7 @@ from webhook.text import listed, no_such, plural
 from webhook.whatif.answers import KINDS
 from webhook.whatif.cluster.devices import PodGpus
 from webhook.whatif.cluster.snapshot import Snapshot
-from webhook.whatif.moves import Moving, Suggestion, suggestions
+from webhook.whatif.moves import Moving, suggestions
 from webhook.whatif.tried import free_gpus, whole_nodes
 from webhook.whatif.waiting.situation import Situation
 
@@ -34,14 +34,14 @@ def drain(
     kubeconfig: options.Kubeconfig = None,
     context: options.Context = None,
 ) -> None:
-    """Say which nodes can be emptied of GPU pods, where these would go, and who forbids it. Nothing is moved.
+    """Say which nodes can be emptied of GPU pods, where these would go, and what forbids it. Nothing is moved.
 
     Examples: `gpu-admission drain`: the nodes that are free, and those that a few moves would free; `gpu-admission drain gpu-a1`:
     of each pod there with a GPU where it could go, or why not. Exit status 1 if one cannot.
 
-    A pod is moved by deleting it: its controller makes another, and the webhook chooses its node. Who forbids it: nobody would
-    make it again; a PodDisruptionBudget that allows no disruption now; an annotation that says so (karpenter.sh/do-not-disrupt,
-    cluster-autoscaler.kubernetes.io/safe-to-evict). Without a NODE pods that train are left where they are too.
+    A pod is moved by deleting it: its controller makes another, and the webhook chooses its node. What forbids it: the pod has no
+    controller; a PodDisruptionBudget allows no disruption now; an annotation says so (karpenter.sh/do-not-disrupt,
+    cluster-autoscaler.kubernetes.io/safe-to-evict). Without a NODE, pods that train are not moved either.
     Stranded: free GPUs on a node without the free CPU or memory that the rule cpuPerGpu requires for them.
     """
     snapshot = snapshot_of(file, kubeconfig, context, KINDS)
@@ -81,7 +81,7 @@ def drainable(snapshot: Snapshot, policy: Policy) -> dict[str, Any]:
         "free": {name: free for name in situation.gpus.of if (free := free_gpus(situation, name))},
         "strandedGpus": _stranded(situation, policy),
         "drainable": [{"node": name, "gpus": _gpus_of(situation, name)} for name in unused],
-        "suggestions": [_suggested(situation, each) for each in suggestions(situation)],
+        "suggestions": [each.document() | {"gpus": _gpus_of(situation, each.node)} for each in suggestions(situation)],
     }
 
 
@@ -112,10 +112,6 @@ def _gpus_of(s: Situation, name: str) -> str:
     mask[row] = True
     counts = [f"{gpu_number(each.offered[row])} {of}" for of, each in s.gpus.of.items() if each.offered[row]]
     return ", ".join(filter(None, [*counts, s.models(mask)]))
-
-
-def _suggested(s: Situation, found: Suggestion) -> dict[str, Any]:
-    return {"node": found.node, "gpus": _gpus_of(s, found.node), **found.document()}
 
 
 def _stranded(s: Situation, policy: Policy) -> dict[str, int]:

@@ -69,9 +69,9 @@ def top(
     `allocated`: to bound pods. `promised`: the webhook chose the node for a pod that is not yet bound. `unusable`: free, on a
     node that takes no pods, or sick. Health: `healthy`, `cordoned`, `notReady`, `unhealthy` (by the labels and conditions that
     the policy names), and `offersNoGpus`: it has GPUs by its labels, but its device plugin offers none. `3 rejected`: it
-    rejected so many pods that were bound to it. `1 withdrawn`: it has so many GPUs more than are allocatable, as when the
-    device plugin found one unhealthy. The largest job that could start now: GPUs of one model, on healthy nodes with a free
-    CPU for each, for pods with the tolerations that the webhook adds; and a larger one for pods that tolerate more.
+    rejected so many pods that were bound to it. `1 withdrawn`: it has so many GPUs more than are allocatable, for example
+    because the device plugin found one unhealthy. The largest job that could start now: GPUs of one model, on healthy nodes
+    with a free CPU for each, for pods with the tolerations that the webhook adds; and a larger one for pods that tolerate more.
 
     If the policy has a source of GPU metrics, the table also shows how many allocated GPUs are idle now, utilisation, memory,
     and the temperature of the hottest GPU; `top workloads` whose the idle ones are, and `top namespaces` also for how long, as
@@ -83,7 +83,7 @@ def top(
     def refresh() -> None:
         running = ["ReplicaMetrics"] if by == "namespace" else []
         kinds = (*ENGINE, *CLAIMS, *running)
-        snapshot = snapshot_of(file, kubeconfig, context, kinds, needed=("Node",))
+        snapshot = snapshot_of(file, kubeconfig, context, kinds, None, needed=("Node",))
         if snapshot.state.nodes.dra and (why := snapshot.missing.get("ResourceClaim")) and file is not None:
             say(f"warning: {why}: GPUs that come by DRA are not counted", "yellow")
         if unknown := [each for each in names or () if each not in snapshot.nodes]:
@@ -240,7 +240,8 @@ def _print(
     parts = [part for part in AMOUNTS if part != "unusable" or _has(reports, part)]
     if _has(reports, UNKNOWN):
         parts = ["total", "allocated", UNKNOWN]
-    titles = ["RESOURCE", *map(str.upper, parts), "USED", *[_MEASURED[key] for key in known]]
+    names = ["YOURS" if UNKNOWN in parts and part == "allocated" else part.upper() for part in parts]
+    titles = ["RESOURCE", *names, "USED", *[_MEASURED[key] for key in known]]
     rows = [
         [node["name"], node["pool"], node["model"], _health(node), *line]
         + ([*_host(node), listed(node["taints"]), _pods(node)] if wide else [])

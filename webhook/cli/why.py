@@ -52,8 +52,8 @@ def why(
 
     Examples: `gpu-admission why`, `gpu-admission why deploy/chat -n team-a`.
 
-    A node that is kept back comes after the others by score, and the table says why: it is kept whole for large pods, its GPUs
-    are shared, what would be left is of no use or needed as it is, or another replica of the webhook fills it now.
+    A node that is kept back comes after the others, and the table says why: it is whole and kept for large pods, its GPUs are
+    shared, other pods need just what is free there, or another replica of the webhook fills it now.
     """
     matches = selector(labels)
 

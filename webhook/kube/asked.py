@@ -8,6 +8,7 @@ from functools import cached_property
 from typing import Any, NamedTuple
 
 from webhook.kube.gpus import Gpus
+from webhook.kube.leader_worker_set import GROUP, SET, SUBGROUP, group_labels
 from webhook.kube.other_gpus import other_gpus, part_container
 from webhook.kube.pod import (
     INJECTION,
@@ -32,10 +33,10 @@ from webhook.kube.pod import (
 from webhook.kube.pod_requests import Demand, demand_of
 
 _APP_LABELS = ("app.kubernetes.io/instance", "app.kubernetes.io/name", "app", "k8s-app", "run")
-JOBSET, LWS_GROUP = "jobset.sigs.k8s.io/jobset-uid", "leaderworkerset.sigs.k8s.io/group-key"
-GROUP_LABELS = (LWS_GROUP, JOBSET, "elasticjob.dlrover/name")
+JOBSET = "jobset.sigs.k8s.io/jobset-uid"
+GROUP_LABELS = (GROUP, JOBSET, "elasticjob.dlrover/name")
 """Labels of pods that belong to one workload although smaller workloads, or nothing, control them."""
-_PART_LABELS = ("ray.io/worker-group-replica-name", "leaderworkerset.sigs.k8s.io/subgroup-key")
+_PART_LABELS = ("ray.io/worker-group-replica-name", SUBGROUP)
 """Labels of pods that belong closer together than all of their workload: a replica of several hosts in a RayCluster, a subgroup
 of a LeaderWorkerSet's group. Of a JobSet these are the pods of one Job."""
 
@@ -164,6 +165,8 @@ def identity_of(pod: Pod) -> Identity:
     metadata, labels, namespace = pod["metadata"], labels_of(pod), namespace_of(pod)
     controller = str((controller_reference(pod) or {}).get("uid") or "")[:MAX_NAME]
     name: str = metadata.get("generateName") or metadata.get("name") or ""
+    if SET in labels:
+        labels = {**labels, **group_labels(namespace, metadata.get("name") or "", labels, annotations_of(pod))}
     workload = f"{namespace}/{controller}" if controller else ""  # a tenant may name another's controller
     return Identity(
         PodKey(namespace, controller or name[:MAX_NAME]),

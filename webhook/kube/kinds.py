@@ -5,11 +5,13 @@ from typing import Final, NamedTuple
 
 
 class Kind(NamedTuple):
-    """`group` is the path of its group and version, `plural` its name in RBAC and in paths."""
+    """`group` is the path of its group and version, `plural` its name in RBAC and in paths; `other` is the path of a version that
+    some clusters have in place of that."""
 
     group: str
     plural: str
     namespaced: bool = True
+    other: str = ""
 
     def path(self, namespace: str | None = None) -> str:
         """The path of its list, in one namespace or in all."""
@@ -30,7 +32,9 @@ OTHERS: Final[Mapping[str, Kind]] = {
     "JAXJob": Kind(_KUBEFLOW, "jaxjobs"),
     "XGBoostJob": Kind(_KUBEFLOW, "xgboostjobs"),
     "PaddleJob": Kind(_KUBEFLOW, "paddlejobs"),
-    "MPIJob": Kind("/apis/kubeflow.org/v2beta1", "mpijobs"),
+    "MPIJob": Kind(
+        "/apis/kubeflow.org/v2beta1", "mpijobs", other=_KUBEFLOW
+    ),  # of the MPI operator, of the training operator
     "SparkApplication": Kind("/apis/sparkoperator.k8s.io/v1beta2", "sparkapplications"),
     "AppWrapper": Kind("/apis/workload.codeflare.dev/v1beta2", "appwrappers"),
     "PodClique": Kind(_GROVE, "podcliques"),

@@ -8,6 +8,7 @@ the LeaderWorkerSet controls (lws/pkg/controllers/pod_controller.go). Where one 
 from collections.abc import Callable, Iterator, Mapping
 from typing import Any, Final, NamedTuple
 
+from webhook.kube.leader_worker_set import SET
 from webhook.kube.pod import KUEUE, controller_reference, labels_of
 
 _MAX_STEPS: Final = 8
@@ -21,7 +22,6 @@ Object = Mapping[str, Any]
 Find = Callable[[str, str], Object | None]
 """The object of a kind and a name in the namespace of the pod; None if it is not there, or not known."""
 _JOBSET, _OF_TRAINJOB = "jobset.sigs.k8s.io/jobset-name", "trainer.kubeflow.org/trainjob-ancestor-step"
-_LWS = "leaderworkerset.sigs.k8s.io/name"
 _RAY_NAME, _RAY_KIND = "ray.io/originated-from-cr-name", "ray.io/originated-from-crd"
 
 
@@ -70,7 +70,7 @@ def _by_labels(labels: Mapping[str, str]) -> Iterator[tuple[str, str]]:
         yield "JobSet", name
         if _OF_TRAINJOB in labels:
             yield "TrainJob", name
-    if name := labels.get(_LWS):
+    if name := labels.get(SET):
         yield "LeaderWorkerSet", name
     if (name := labels.get(_RAY_NAME)) and (kind := labels.get(_RAY_KIND)):
         yield kind, name

@@ -65,9 +65,10 @@ ray.io                   RayJob                -           -       RayCluster   
     template spec.rayClusterSpec.headGroupSpec.template spec.rayClusterSpec.workerGroupSpecs.*.template
 ray.io                   RayService            service     several RayCluster      ray.io/serve \
     template spec.rayClusterConfig.headGroupSpec.template spec.rayClusterConfig.workerGroupSpecs.*.template
-leaderworkerset.x-k8s.io LeaderWorkerSet       service     gang    StatefulSet     leaderworkerset.sigs.k8s.io/group-key \
+leaderworkerset.x-k8s.io LeaderWorkerSet       service     gang    StatefulSet \
+    leaderworkerset.sigs.k8s.io/name,leaderworkerset.sigs.k8s.io/group-key \
     template spec.leaderWorkerTemplate.leaderTemplate spec.leaderWorkerTemplate.workerTemplate
-batch.volcano.sh         Job                   -           -       Job             -              template spec.tasks.*.template
+batch.volcano.sh         Job                   -           -       Job             -              template+ spec.tasks.*.template
 elastic.iml.github.io    ElasticJob            training    gang    none            elasticjob.dlrover/name \
     template spec.replicaSpecs.*.template
 sagemaker.amazonaws.com  HyperPodPyTorchJob    training    gang    -               - template spec.replicaSpecs.*.template

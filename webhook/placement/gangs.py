@@ -19,6 +19,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from webhook.kube.asked import JOBSET, AskedPod
+from webhook.kube.leader_worker_set import SIZE, SUBGROUP_SIZE
 from webhook.kube.pod_requests import Demand
 from webhook.kube.workload_kinds import SEVERAL, workload_kind
 from webhook.nodes.nodes import Nodes
@@ -29,9 +30,7 @@ from webhook.placement.settings import Gangs
 from webhook.state.jobs import Jobs
 from webhook.text import number_of
 
-_SIZE = "leaderworkerset.sigs.k8s.io/size"
 _NODES_VARIABLE = "PET_NNODES"  # read by torchrun, set by Kubeflow
-_SUBGROUP_SIZE = "leaderworkerset.sigs.k8s.io/subgroup-size"
 _MAX_PODS = 100_000
 _MAX_BEGUN = 16
 """Maximum number of parts that are looked at besides the pod's own: the Job controller makes the pods of five Jobs at a time."""
@@ -45,7 +44,7 @@ def gang_size(pod: AskedPod, settings: Gangs) -> int:
     kind = workload_kind(pod.labels, "" if pod.owner is None else pod.owner.kind)
     if not settings.enabled or kind not in settings.kinds:
         return PART_ALONE if settings.enabled and kind in SEVERAL and pod.identity.part else 0
-    text = pod.annotations.get(_SIZE)
+    text = pod.annotations.get(SIZE)
     if text is None:
         variables = (v for c in pod.spec.get("containers") or () for v in c.get("env") or ())
         text = next((v.get("value") for v in variables if v.get("name") == _NODES_VARIABLE), None)
@@ -83,7 +82,7 @@ def part_of(pod: AskedPod, jobs: Jobs, peers: Mapping[str, Mapping[int, int]]) -
         return None
     own = peers.get(key, _NOWHERE)
     if not pod.labels.get(JOBSET):
-        return Part(Together(own, number_of(pod.annotations.get(_SUBGROUP_SIZE)) or 1))
+        return Part(Together(own, number_of(pod.annotations.get(SUBGROUP_SIZE)) or 1))
     parts = jobs.parts(pod.identity.owner, key)
     if parts.get(key, 0) <= 1:
         return None

@@ -29,9 +29,10 @@ from webhook.kube.gpus import vendor
 from webhook.kube.pod import Container
 from webhook.text import quoted
 from webhook.vendors.catalogue import every, labels
-from webhook.vendors.model import CudaImage, ForDesktops
+from webhook.vendors.model import CudaImage, DriverVariable, ForDesktops
 
-_REQUIRE, _VERSION, _DISABLE = "NVIDIA_REQUIRE_CUDA", "CUDA_VERSION", "NVIDIA_DISABLE_REQUIRE"
+_NAMES = {each.says: each.name for each in every(DriverVariable)}
+_REQUIRE, _VERSION, _DISABLE = (_NAMES[says] for says in ("required", "cuda", "unchecked"))
 _CUDA = [f"{key.removesuffix('*')}{part}" for key in labels("cuda") for part in ("major", "minor")]
 _LABELS = (f"{labels('driver')[0].removesuffix('*')}full", labels("model")[0], *_CUDA)
 _IMAGES = every(CudaImage)

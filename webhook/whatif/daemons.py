@@ -7,7 +7,7 @@ from typing import Final
 
 from webhook.kube.pod import REQUIRED, Pod
 from webhook.whatif.waiting import nodes, taints
-from webhook.whatif.waiting.diagnosis import fits
+from webhook.whatif.waiting.diagnosis import Filtered
 from webhook.whatif.waiting.situation import Case, Situation, with_spec
 
 _TOLERATED: Final = {
@@ -41,4 +41,4 @@ def eligible(situation: Situation, pod: Pod) -> tuple[list[str], set[str]]:
     """The names of the nodes for which the controller makes a pod, and of those that could take it now."""
     case = Case(situation, pod)
     out = nodes.pinned(case).fails | nodes.selection(case).fails | taints.taints(case).fails
-    return list(situation.named(situation.alive & ~out)), set(situation.named(fits(case)))
+    return list(situation.named(situation.alive & ~out)), set(situation.named(Filtered(case).able))

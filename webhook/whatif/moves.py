@@ -12,7 +12,7 @@ from webhook.placement.constraints import Mask
 from webhook.whatif.cluster.devices import PodGpus
 from webhook.whatif.cluster.snapshot import full_name
 from webhook.whatif.disruption import Budgets, forbidden
-from webhook.whatif.waiting.diagnosis import fits
+from webhook.whatif.waiting.diagnosis import Filtered
 from webhook.whatif.waiting.free_devices import again
 from webhook.whatif.waiting.situation import Case, Situation
 
@@ -78,7 +78,7 @@ class Moving:
     def emptied(self, row: int, *, most: int) -> list[Move]:
         """The moves after which no GPU of the node is allocated; [], and nothing is moved, if some pod has no other place."""
         pods = self.pods(row)
-        if not pods or len(pods) > most or any(self._why_not(pod) or self._trains(pod) for pod in pods):
+        if not pods or len(pods) > most or any(self._why_not(pod) or _trains(pod) for pod in pods):
             return []
         after, moves = self._moved(row, pods, self._s.healthy & ~self._s.gpus.whole())
         if any(not move.to for move in moves):
@@ -111,13 +111,14 @@ class Moving:
             return "KAI says where its part of a GPU goes"
         return "; ".join(forbidden(pod, self._budgets))
 
-    def _trains(self, pod: Pod) -> bool:
-        return str(record_of(pod).get("class") or "") == "training"
+
+def _trains(pod: Pod) -> bool:
+    return record_of(pod).get("class") == "training"
 
 
 def _target(s: Situation, case: Case, away_from: int, gpus: list[str], allowed: Mask) -> int | None:
     """The node with the fewest free GPUs that could take the pod and is allowed; None if there is none."""
-    able = fits(case) & allowed
+    able = Filtered(case).able & allowed
     able[away_from] = False
     free = sum([s.gpus.of[name].free for name in gpus if name in s.gpus.of], np.zeros(len(s.alive)))
     rows = np.flatnonzero(able).tolist()

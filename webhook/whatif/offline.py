@@ -7,7 +7,7 @@ on a server.
 import sys
 from collections.abc import Iterable, Iterator
 from functools import cache
-from itertools import islice
+from itertools import chain, islice
 from pathlib import Path
 from typing import Any, NamedTuple
 from urllib.request import urlopen
@@ -19,7 +19,6 @@ from webhook.admission.context import MAX_FINDINGS, subject_of
 from webhook.admission.decision import Decision, UnitFinding
 from webhook.admission.pods import mutate, validate
 from webhook.errors import BadInput, BadReview, PolicyError
-from webhook.feeds.file import fill
 from webhook.feeds.policy import shipped_policy
 from webhook.framework.as_stored import UNIT, as_stored
 from webhook.framework.interface import Finding
@@ -109,21 +108,9 @@ def _unwrapped(text: bytes) -> bytes:
     return policy.encode()
 
 
-def load_state(cluster: Path | None) -> ClusterState:
-    """The cluster state of a file, which never counts as out of date. Without a file: a state that was never filled, so that
-    no node is chosen.
-
-    Raises BadInput if the file cannot be used.
-    """
-    state = new_state()
-    if cluster is not None:
-        fill(state, cluster, 0.0)
-    return state
-
-
 def new_state() -> ClusterState:
-    """An empty state, which never counts as out of date. What a command finds out with it about devices is bounded: tenants write
-    the claims, and a file may be from anybody."""
+    """A state that was never filled, so that no node is chosen, and never counts as out of date. What a command finds out with it
+    about devices is bounded: tenants write the claims, and a file may be from anybody."""
     state = ClusterState(max_age=float("inf"))
     state.nodes.devices.end_after(_COSTLIEST)
     return state
@@ -135,24 +122,18 @@ def documents(text: str | bytes, name: str) -> Iterator[Document | BadInput]:
     In place of anything else a BadInput is yielded, so that one bad document does not hide the others.
     Raises BadInput if the text is neither JSON nor YAML.
     """
-    position = 0
-    for parsed in _parsed(text, name):
-        for item in items_of(parsed):
-            position += 1
+    position, encoded = 0, text.encode() if isinstance(text, str) else text
+    try:
+        for position, item in enumerate(chain.from_iterable(map(items_of, parse_documents(encoded))), 1):
             where = f"{name}: document {position}"
             try:
                 yield _document(item, where)
             except BadReview as error:
                 yield BadInput(f"{where}: {error}")
-    if position == 0:
-        yield BadInput(f"{name}: no document in it: wanted pods or AdmissionReviews, as YAML or JSON")
-
-
-def _parsed(text: str | bytes, name: str) -> Iterator[Any]:
-    try:
-        yield from parse_documents(text.encode() if isinstance(text, str) else text)
     except ValueError as error:
         raise BadInput(f"{name}: neither YAML nor JSON: {error}") from None
+    if position == 0:
+        yield BadInput(f"{name}: no document in it: wanted pods or AdmissionReviews, as YAML or JSON")
 
 
 def _document(item: Any, where: str) -> Document:
@@ -224,6 +205,11 @@ def opted_in(namespace: str, view: StateView) -> bool:
     """Whether the API server would ask about pods of this namespace. One that is not known counts as opted in."""
     labels = view.namespace_labels(namespace)
     return labels is None or PROFILE_LABEL in labels
+
+
+def not_opted_in(namespace: str) -> str:
+    label = f"kubectl label namespace {namespace} {PROFILE_LABEL}=default"
+    return f"the webhook is not asked: namespace {namespace} has not opted in ({label})"
 
 
 def ask(

@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 from webhook.kube.pod import Pod
 from webhook.nodes.table import Floats, Integers
 from webhook.placement.constraints import matches
-from webhook.whatif.waiting.diagnosis import causes_before_filtering, fits, shape_of
+from webhook.whatif.waiting.diagnosis import Filtered, causes_before_filtering, shape_of
 from webhook.whatif.waiting.situation import Case, Situation
 
 _MAX_SCORE: Final = 100
@@ -60,7 +60,7 @@ class Scheduler:
         case = Case(self.situation, pod)
         if shape in self._waiting or causes_before_filtering(case):
             return None
-        rows = np.flatnonzero(fits(case))
+        rows = np.flatnonzero(Filtered(case).able)
         if not len(rows):
             self._waiting.add(shape)
             return None

@@ -17,7 +17,7 @@ from webhook.admission.pods import mutate
 from webhook.errors import BadInput, BadReview
 from webhook.framework.as_stored import as_stored
 from webhook.kube.gpus import DIVIDED, GPU_KINDS, GpuKind
-from webhook.kube.pod import KUEUE, PROFILE_LABEL, Pod, labels_of, priority_of
+from webhook.kube.pod import KUEUE, Pod, labels_of, priority_of
 from webhook.kube.record import record_of
 from webhook.placement.constraints import Mask
 from webhook.placement.placer import Placer
@@ -201,12 +201,10 @@ class Admission:
         return Tried(plan, found, gpus, min(wanted, MAX_PODS), list(self._notes(plan, found, wanted)))
 
     def _notes(self, plan: Planned, found: Verdict, wanted: int) -> Iterator[str]:
-        namespace = found.request.namespace
         if not self._asks:
             return
         if not found.asked:
-            label = f"kubectl label namespace {namespace} {PROFILE_LABEL}=default"
-            yield f"the webhook is not asked: namespace {namespace} has not opted in ({label})"
+            yield offline.not_opted_in(found.request.namespace)
         elif found.mutated.result == "shadow":
             yield f"nothing is changed: profile {found.mutated.profile} is in shadow"
         elif found.outcome != "refused" and not record_of(found.decided):

@@ -64,6 +64,18 @@ async def test_a_cluster_without_dra_has_no_devices(tmp_path: Path) -> None:
     assert list(found.state.nodes.devices.told()) == []
 
 
+@pytest.mark.parametrize("version", ["v1", "v2beta1"])
+async def test_a_kind_is_read_in_the_version_that_its_operator_has(tmp_path: Path, version: str) -> None:
+    """The training operator has MPIJobs in v1, the MPI operator in v2beta1."""
+    async with fake_api() as fake:
+        fill(fake)
+        fake.put(f"/apis/kubeflow.org/{version}/mpijobs", "fit", metadata={"namespace": "team"}, spec={})
+        for other in {"v1", "v2beta1"} - {version}:
+            fake.refuse["list", f"/apis/kubeflow.org/{other}/mpijobs"] = (404, "not served")
+        found = await asyncio.to_thread(load, kubeconfig(tmp_path, fake.url), None, ("Node", "Pod", "MPIJob"))
+    assert [obj["metadata"]["name"] for obj in found.of("MPIJob")] == ["fit"]
+
+
 @pytest.mark.parametrize("asked", ["team", None], ids=["the namespace of the question", "the namespace of the context"])
 async def test_with_rights_in_one_namespace_only_that_namespace_is_read(tmp_path: Path, asked: str | None) -> None:
     async with fake_api() as fake:

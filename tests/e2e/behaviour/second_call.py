@@ -78,7 +78,7 @@ _GROUP_OF_TWO = workload(
     "one",
     8,
     of={"replicas": 2, "podManagementPolicy": "Parallel", "selector": {"matchLabels": {"app": "one"}}},
-    labels=GROUP,
+    labels=GROUP | {"leaderworkerset.sigs.k8s.io/name": "one"},
     annotations={"leaderworkerset.sigs.k8s.io/size": "2"},
 )
 

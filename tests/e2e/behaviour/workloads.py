@@ -33,7 +33,7 @@ def of_jobset(name: str, pods: int = 1) -> Json:
 def group(name: str, size: int = 2, subgroup: str = "") -> Json:
     """Two pods of a LeaderWorkerSet's group, of eight GPUs each, of one StatefulSet. `subgroup`: the name of the two of the
     group that belong closest together."""
-    labels = {"leaderworkerset.sigs.k8s.io/group-key": "group"}
+    labels = {"leaderworkerset.sigs.k8s.io/name": "set", "leaderworkerset.sigs.k8s.io/group-key": "group"}
     annotations = {"leaderworkerset.sigs.k8s.io/size": str(size)}
     if subgroup:
         labels["leaderworkerset.sigs.k8s.io/subgroup-key"] = subgroup

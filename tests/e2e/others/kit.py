@@ -96,14 +96,14 @@ async def follow(room: Room, kind: str, spec: Callable[[bool], Json], before: Se
             return True
 
         async def one_waits() -> bool:
-            workers = [each for each in await api.pods(team) if _has_gpus(each)]
+            workers = [each for each in await api.pods(team) if has_gpus(each)]
             assert [bool(each["spec"].get("nodeName")) for each in workers].count(True) == 1, f"{len(workers)} workers"
             waiting = [[cause["cause"] for cause in each["causes"]][:1] for each in await why() if each["causes"]]
             assert waiting == [["gpusTaken"]], waiting
             return True
 
         async def all_run() -> bool:
-            workers = [each for each in await api.pods(team) if _has_gpus(each)]
+            workers = [each for each in await api.pods(team) if has_gpus(each)]
             assert [each["status"].get("phase") for each in workers] == ["Running"] * 2
             assert all(decision(each) for each in workers)
             assert not [each for each in await why() if each["causes"]]
@@ -131,7 +131,7 @@ async def follow(room: Room, kind: str, spec: Callable[[bool], Json], before: Se
     room.check()
 
 
-def _has_gpus(pod: Json) -> bool:
+def has_gpus(pod: Json) -> bool:
     return any(
         "nvidia.com/gpu" in (each.get("resources") or {}).get("limits", {}) for each in pod["spec"]["containers"]
     )

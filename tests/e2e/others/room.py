@@ -4,7 +4,7 @@ import base64
 import json
 import ssl
 import urllib.request
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
@@ -36,11 +36,13 @@ class Place(NamedTuple):
 
 
 class Start(NamedTuple):
-    """The content of a controller's configuration file, its flags, and where it says that it is ready."""
+    """The content of a controller's configuration file, its flags, and where it says that it is ready. `needs`: what has to be in
+    the cluster beside its files."""
 
     file: object
     flags: Mapping[str, object]
     ready: str
+    needs: Sequence[Json] = ()
 
 
 Setup = Callable[[Place], Start]
@@ -92,15 +94,18 @@ def running(plane: ControlPlane, name: str, setup: Setup) -> Iterator[Program]:
     certificate = authority.issue_cert(HOST)
     write_private(folder / "tls.key", certificate.private_key_pem.bytes())
     write_private(folder / "tls.crt", b"".join(pem.bytes() for pem in certificate.cert_chain_pems))
+    start = setup(place)
     objects = [
-        _served_here(each, place.hooks, base64.b64encode(authority.cert_pem.bytes()).decode())
-        for each in _objects(plane, path.with_name(f"{name}.files"), OTHERS[name].files)
+        *start.needs,
+        *[
+            _served_here(each, place.hooks, base64.b64encode(authority.cert_pem.bytes()).decode())
+            for each in _objects(plane, path.with_name(f"{name}.files"), OTHERS[name].files)
+        ],
     ]
     if objects:
         wanted = json.dumps({"apiVersion": "v1", "kind": "List", "items": objects})
         plane.kubectl("apply", "--server-side", "-f", "-", input=wanted)
         wait_for(lambda: _established(plane), f"the kinds of {name}", [], 120)
-    start = setup(place)
     write_private(place.file, json.dumps(start.file))
     environment = {
         "KUBECONFIG": str(plane.kubeconfig),

@@ -3,10 +3,11 @@
 import pytest
 
 from tests.controlplane.objects import Json, made, pod_spec
-from tests.e2e.behaviour.case import RACK, ZONE, Case, runs
+from tests.e2e.behaviour.case import RACK, ZONE, Case, Side, runs
 from tests.e2e.behaviour.play import Played, judged
 from tests.e2e.others.kit import WAITED, as_chosen_or, assert_made_once, each_in_one, racks
 from tests.e2e.others.room import Room, manager
+from tests.installed import decision
 
 pytestmark = pytest.mark.others
 OTHERS = {"lws": manager("config.lws.x-k8s.io/v1alpha1")}
@@ -29,18 +30,24 @@ def _set(
     )
 
 
+def chosen_alike(side: Side) -> str:
+    """Their second call, when LeaderWorkerSet has labelled them, chose the node that the first one did."""
+    left = [(pod["metadata"]["name"], found["left"]) for pod in side.pods if (found := decision(pod)).get("left")]
+    return f"wanted one node in both calls: {left}" if left else ""
+
+
 CASES = [
     Case(
         "each group runs in one zone, its leader too",
         racks(3, 2, ZONE),
         [_set(3, 2)],
-        [runs(count=6), each_in_one(_GROUP, ZONE)],
+        [runs(count=6), each_in_one(_GROUP, ZONE), chosen_alike],
     ),
     Case(
         "each group runs in one zone, with a leader that has a template of its own",
         racks(2, 3, ZONE),
         [_set(2, 3, leader=8)],
-        [runs(count=6), each_in_one(_GROUP, ZONE)],
+        [runs(count=6), each_in_one(_GROUP, ZONE), chosen_alike],
     ),
     Case(
         "each group of an exclusive set has a rack of its own, and its pods run where they were to",
@@ -53,7 +60,7 @@ CASES = [
         "the subgroups of a group that is larger than a rack run in one each",
         racks(2, 2),
         [_set(1, 4, subgroup=2)],
-        [runs(count=4), each_in_one(_SUBGROUP, RACK)],
+        [runs(count=4), each_in_one(_SUBGROUP, RACK), chosen_alike],
     ),
 ]
 

@@ -1,7 +1,7 @@
 """Compares our two webhook configurations with those that this version ships, and finds what else changes pods."""
 
 import re
-from collections.abc import Collection, Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from functools import lru_cache
 from importlib.resources import files
 from typing import Any, Final
@@ -104,17 +104,18 @@ def _differing(snapshot: Snapshot, kind: str, hooks: Mapping[str, Object]) -> It
             continue
         hook = _as_wide(hook, wanted)
         other = [key for key in wanted if key not in _CHECKED_BY_OTHERS and hook.get(key) != wanted[key]]
-        keys = [_with_values(key, hook.get(key), wanted[key]) for key in other]
+        # what it is and was shipped as, if one line can say it
+        keys = [
+            f"{key} ({bare(str(hook.get(key)))}, shipped is {wanted[key]})"
+            if isinstance(wanted[key], int | str)
+            else key
+            for key in other
+        ]
         keys += ["objectSelector"] if hook.get("objectSelector") else []
         if keys:
             yield name, f"{listed(keys)} not as shipped"
     for name in hooks.keys() - shipped.keys():
         yield name, "is none of ours"
-
-
-def _with_values(key: str, seen: object, shipped: object) -> str:
-    """What a field is and what it was shipped as, if one line can say it."""
-    return f"{key} ({bare(str(seen))}, shipped is {shipped})" if isinstance(shipped, int | str) else key
 
 
 def failure_policies(snapshot: Snapshot, policy: Policy) -> All:
@@ -213,7 +214,9 @@ def other_webhooks(snapshot: Snapshot, policy: Policy) -> All:
         for configuration in snapshot.of(MUTATING)
         if configuration["metadata"]["name"] != NAME
         and any(
-            _selects_namespace(hook, opted) and _take_pods(hook.get("rules") or ())
+            # without any opted in it may be for later ones
+            (not opted or any(matches(hook.get("namespaceSelector") or {}, labels) for labels in opted))
+            and _take_pods(hook.get("rules") or ())
             for hook in configuration.get("webhooks") or ()
         )
     )
@@ -228,12 +231,6 @@ def other_webhooks(snapshot: Snapshot, policy: Policy) -> All:
             )
         ]
     return f"{order}{', and we are asked again where they change a pod' if after else ''}"
-
-
-def _selects_namespace(hook: Mapping[str, Any], opted: Collection[Mapping[str, str]]) -> bool:
-    """Whether a webhook is for any of the namespaces with these labels. If there are none, it may be for later ones."""
-    selector = hook.get("namespaceSelector") or {}
-    return not opted or any(matches(selector, labels) for labels in opted)
 
 
 def _take_pods(rules: Iterable[Mapping[str, Any]]) -> bool:

@@ -46,8 +46,9 @@ def descheduler(snapshot: Snapshot, policy: Policy) -> All:
     for each in policies:
         name, namespace = bare(each["metadata"]["name"]), bare(each["metadata"].get("namespace") or "default")
         try:
-            plugins = [*_evicting(_policy_in(each["status"].get("text") or ""), snapshot, policy)]
-        except (ValueError, TypeError, LookupError, AttributeError) as error:
+            texts = parse_documents((each["status"].get("text") or "").encode())
+            plugins = [*_evicting(next(of for of in texts if of.get("kind") == _KIND), snapshot, policy)]
+        except (ValueError, TypeError, LookupError, AttributeError, StopIteration) as error:
             found.append(
                 unknown(f"{namespace}/{name} is no policy of a descheduler that can be read: {bare(str(error))}")
             )
@@ -57,11 +58,6 @@ def descheduler(snapshot: Snapshot, policy: Policy) -> All:
     if not policies:
         return "no descheduler runs, as far as its pods show it"
     return found or "a descheduler runs, and leaves pods where they were placed"
-
-
-def _policy_in(text: str) -> Json:
-    found: Json = next(each for each in parse_documents(text.encode()) if each.get("kind") == _KIND)
-    return found
 
 
 def _evicting(of: Json, snapshot: Snapshot, policy: Policy) -> Iterator[str]:

@@ -6,7 +6,6 @@ import numpy as np
 
 from webhook.cli.checks.result import All, Found, broken, opted_in, warn
 from webhook.kube.gpus import DIVIDED, MODEL_LABELS, one_on
-from webhook.kube.pod import Pod
 from webhook.kube.record import record_of
 from webhook.policy.model import Policy
 from webhook.text import listed, plural
@@ -44,7 +43,8 @@ def pods_without_gpus(snapshot: Snapshot, policy: Policy) -> All:
         if not any(taint.get("effect") in _KEEP_AWAY for taint in snapshot.nodes[name]["spec"].get("taints") or ())
     ]
     counts = {
-        name: sum(_could_run_elsewhere(pod, policy) for pod in snapshot.pods_on.get(name, ())) for name in untainted
+        name: sum(not stays(pod) and not asks_for_gpus(pod, policy) for pod in snapshot.pods_on.get(name, ()))
+        for name in untainted
     }
     busy = sorted(name for name, count in counts.items() if count)
     if not busy:
@@ -53,11 +53,6 @@ def pods_without_gpus(snapshot: Snapshot, policy: Policy) -> All:
     taint = next((each.key for each in taints("gpu")), "gpu")
     step = f"kubectl taint node {busy[0]} {taint}=present:NoSchedule; or placement.everyPod in the policy"
     return [warn(text, step)]
-
-
-def _could_run_elsewhere(pod: Pod, policy: Policy) -> bool:
-    """Whether a pod has no GPUs, and is not bound to its node as pods of DaemonSets and static pods are."""
-    return not stays(pod) and not asks_for_gpus(pod, policy)
 
 
 def same_names(snapshot: Snapshot, policy: Policy) -> All:

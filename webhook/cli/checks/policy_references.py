@@ -4,7 +4,7 @@ Taints and labels of the shipped policy are not reported: they are for all clust
 """
 
 from collections import Counter
-from collections.abc import Iterable
+from collections.abc import Collection, Iterable
 from itertools import pairwise
 from typing import Final
 
@@ -15,7 +15,7 @@ from webhook.policy.references import Reference, added, hard_spread, node_labels
 from webhook.policy.workload_classes import ANY, ClassRule
 from webhook.text import bare, listed, matches, matches_any, nearest, plural, suggestion
 from webhook.whatif.cluster.report import asks_for_gpus, gpu_nodes
-from webhook.whatif.cluster.snapshot import FINISHED, Snapshot
+from webhook.whatif.cluster.snapshot import FINISHED, Object, Snapshot
 from webhook.whatif.offline import load_policy
 
 _ANY: Final = ("*",)
@@ -107,37 +107,20 @@ def priority_classes(snapshot: Snapshot, policy: Policy) -> All:
 
 def taints(snapshot: Snapshot, policy: Policy) -> All:
     """Some node has each taint that the policy adds to the shipped one."""
-    seen = {
-        (str(taint.get("key")), str(taint.get("value") or ""))
-        for node in snapshot.nodes.values()
-        for taint in node["spec"].get("taints") or ()
-    }
-    lacking = [
-        (profile, ref)
-        for profile, ref in added(policy, node_taints)
-        if not any(matches(ref.key, key) and (not ref.values or value in ref.values) for key, value in seen)
-    ]
-    on_gpus = {
-        str(taint.get("key"))
-        for name in gpu_nodes(snapshot, policy)
-        for taint in snapshot.nodes[name]["spec"].get("taints") or ()
-    }
-    found = _report(snapshot, "taint", lacking, [key for key, _ in seen])
+    seen = {pair for node in snapshot.nodes.values() for pair in _taints_of(node)}
+    found = _report(snapshot, "taint", added(policy, node_taints), seen)
+    on_gpus = {key for name in gpu_nodes(snapshot, policy) for key, _ in _taints_of(snapshot.nodes[name])}
     return found or f"those of GPU nodes: {listed(sorted(on_gpus)) or 'none'}"
+
+
+def _taints_of(node: Object) -> list[tuple[str, str]]:
+    return [(str(each.get("key")), str(each.get("value") or "")) for each in node["spec"].get("taints") or ()]
 
 
 def labels(snapshot: Snapshot, policy: Policy) -> All:
     """Some node has each label that the policy adds to the shipped one."""
-    values: dict[str, set[str]] = {}
-    for node in snapshot.nodes.values():
-        for key, value in labels_of(node).items():
-            values.setdefault(key, set()).add(value)
-    lacking = [
-        (profile, ref)
-        for profile, ref in added(policy, node_labels)
-        if ref.key not in values or (ref.values and values[ref.key].isdisjoint(ref.values))
-    ]
-    found = _report(snapshot, "label", lacking, list(values))
+    seen = {pair for node in snapshot.nodes.values() for pair in labels_of(node).items()}
+    found = _report(snapshot, "label", added(policy, node_labels), seen)
     return found or "nodes have every label that the policy adds to the shipped one"
 
 
@@ -160,11 +143,15 @@ def topology_spread(snapshot: Snapshot, policy: Policy) -> All:
     return found or ("DoNotSchedule counts only domains with GPUs" if hard else "no constraint with DoNotSchedule")
 
 
-def _report(snapshot: Snapshot, noun: str, lacking: Iterable[tuple[str, Reference]], known: list[str]) -> list[Found]:
-    """A result for each taint or label that no node has. `known` are the keys that nodes have."""
-    found = []
-    for profile, ref in lacking:
-        hint = suggestion(ref.key, sorted(set(known)), "; nearest: {}") if ref.key not in known else ""
+def _report(
+    snapshot: Snapshot, noun: str, wanted: Iterable[tuple[str, Reference]], seen: Collection[tuple[str, str]]
+) -> list[Found]:
+    """A result for each taint or label that no node has. `seen`: the keys and values that nodes have."""
+    found, known = [], {key for key, _ in seen}
+    for profile, ref in wanted:
+        if any(matches(ref.key, key) and (not ref.values or value in ref.values) for key, value in seen):
+            continue
+        hint = suggestion(ref.key, sorted(known), "; nearest: {}") if ref.key not in known else ""
         waits = ": its pods wait for ever" if ref.required else ""
         text = f"profiles.{profile}.{ref.field}: no node has the {noun} {ref.text}{hint}{waits}"
         state = broken if ref.required else warn

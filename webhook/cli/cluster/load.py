@@ -167,12 +167,17 @@ async def _configuration(api: Api) -> dict[str, list[Object]]:
         raise BadInput(_why(error, kind)) from None
 
 
-async def _list(api: Api, name: str, needed: Collection[str], namespace: str, into: Snapshot) -> None:
-    """List the objects of a kind. If it may not be listed, `into.missing` has the reason."""
-    kind = KINDS[name]
+async def _list(
+    api: Api, name: str, needed: Collection[str], namespace: str, into: Snapshot, served: Kind | None = None
+) -> None:
+    """List the objects of a kind. If it may not be listed, `into.missing` has the reason. `served`: it in another version."""
+    kind = served or KINDS[name]
     try:
         into.objects[name] = await _pages(api, name, kind.path(into.only_in(name)))
     except ApiError as error:
+        if error.status == _ABSENT and kind.other:
+            await _list(api, name, needed, namespace, into, kind._replace(group=kind.other, other=""))
+            return
         if error.status == _ABSENT:
             into.objects[name] = []
             return

@@ -24,7 +24,7 @@ from webhook.text import listed, plural, quoted
 from webhook.whatif import offline
 from webhook.whatif.cluster.snapshot import Snapshot
 from webhook.whatif.manifests import Planned, planned_in
-from webhook.whatif.offline import load_policy, load_state, policy_named
+from webhook.whatif.offline import load_policy, new_state, policy_named
 from webhook.whatif.verdict import Outcome, Verdict, verdict
 
 
@@ -86,13 +86,7 @@ class Result(NamedTuple):
 
     def document(self) -> dict[str, Any]:
         """The entry that `-o json` prints, described in docs/documents.md."""
-        return {
-            "file": self.file,
-            "case": self.case,
-            "state": self.state,
-            "problems": self.problems,
-            "error": self.error,
-        }
+        return {**self._asdict(), "state": self.state}
 
 
 def files_in(folder: Path) -> list[Path]:
@@ -128,7 +122,7 @@ def _verdict(case: Case, cases: Cases, folder: Path, policy: Policy | None) -> V
     rules = policy or _policy(case.policy or cases.policy, folder)
     cluster = case.cluster if case.cluster is not None else cases.cluster
     snapshot = _cluster(cluster, folder) if cluster is not None else None
-    state, now = (snapshot.state, snapshot.taken) if snapshot else (load_state(None), 0.0)
+    state, now = (snapshot.state, snapshot.taken) if snapshot else (new_state(), 0.0)
     where = str(folder / case.pod) if isinstance(case.pod, str) else "pod"
     text = offline.read(where) if isinstance(case.pod, str) else orjson.dumps(case.pod)
     planned = next(planned_in(text, where, rules, case.namespace or cases.namespace), None)

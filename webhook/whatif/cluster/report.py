@@ -215,7 +215,7 @@ def gpu_nodes(snapshot: Snapshot, policy: Policy) -> list[str]:
 def healths(snapshot: Snapshot, policy: Policy, names: list[str]) -> dict[str, str]:
     """The health of each of these nodes: a word that docs/documents.md describes. If several apply, the worst."""
     nodes, offering = snapshot.state.nodes, _offering(snapshot, policy)
-    judged, rows = for_any_pod(_health(policy)), slice(0, nodes.columns.rows)
+    judged, rows = for_any_pod(health_of(policy)), slice(0, nodes.columns.rows)
     words = {
         "notReady": judged.down(nodes, rows),
         "unhealthy": judged.sick(nodes, rows),
@@ -236,7 +236,7 @@ def _offering(snapshot: Snapshot, policy: Policy) -> set[str]:
     return {nodes.columns.name[row] for row in np.flatnonzero(nodes.with_gpus(policy.gpus)).tolist()}
 
 
-def _health(policy: Policy) -> Health:
+def health_of(policy: Policy) -> Health:
     return policy.profile(DEFAULT_PROFILE)[1].placement.health
 
 
@@ -293,10 +293,3 @@ def stays(pod: Pod) -> bool:
     """Whether the pod is one of its node, and of no other: a static pod, or of a DaemonSet."""
     controller = owner(pod)
     return MIRROR in annotations_of(pod) or (controller is not None and controller.kind in ("DaemonSet", "Node"))
-
-
-def unhealthy_nodes(snapshot: Snapshot, policy: Policy) -> frozenset[str]:
-    """The names of the nodes that `placement.health` of the default profile calls unhealthy."""
-    nodes = snapshot.state.nodes
-    sick = for_any_pod(_health(policy)).sick(nodes, slice(0, nodes.columns.rows))
-    return frozenset([nodes.columns.name[row] for row in np.flatnonzero(sick)])

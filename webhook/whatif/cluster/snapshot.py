@@ -150,11 +150,6 @@ def key_of(obj: Object) -> tuple[str, str]:
     return metadata.get("namespace") or "", metadata["name"]
 
 
-def _owners(obj: Object) -> list[Any]:
-    """The uids of the objects for which it was made."""
-    return [each.get("uid") for each in obj["metadata"].get("ownerReferences") or ()]
-
-
 def full_name(obj: Object) -> str:
     """`namespace/name`."""
     return f"{obj['metadata']['namespace']}/{obj['metadata']['name']}"

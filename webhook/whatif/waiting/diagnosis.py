@@ -107,12 +107,10 @@ class Diagnosis:
             return Findings(ordered([_tried(case, cause) if tried and not blind else cause for cause in first]), [])
         if blind:
             return Findings([], [])
-        filtered = _Filtered(case)
+        filtered = Filtered(case)
         causes = _offered(case, [*filtered.causes()])
         causes = ordered([_tried(case, cause) for cause in causes] if tried else causes)
-        causes.sort(
-            key=lambda cause: cause.cause != "fitsNow"
-        )  # then nothing has to be changed: what else is true comes after it
+        causes.sort(key=lambda cause: cause.cause != "fitsNow")  # then nothing has to be changed: it comes first
         full = filtered.only_full
         more = [
             *notes.unhealthy(case, full),
@@ -147,7 +145,7 @@ def _offered(case: Case, causes: list[Cause]) -> list[Cause]:
     if not tainted or offline.opted_in(case.namespace, s.snapshot.state.view(s.snapshot.taken)):
         return causes
     pod, refused = _becomes(s, case.pod, everywhere=True)
-    able = set() if refused else {*s.named(fits(Case(s, pod)))}
+    able = set() if refused else {*s.named(Filtered(Case(s, pod)).able)}
     label = kubectl("label", "namespace", case.namespace, f"{PROFILE_LABEL}=default")
     more = Fix("opt in, and create the pod again", label)
     return [
@@ -188,9 +186,10 @@ def _with(case: Case, fix: Fix, *, why: bool) -> tuple[Mask, str, str]:
     changed = Case(s.without(fix.ends) if fix.ends else s, pod)
     if first := causes_before_filtering(changed):
         return nobody, first[0].text, ""
-    if (able := fits(changed)).any():
-        return able, "", ""
-    filtered = _Filtered(changed)
+    filtered = Filtered(changed)
+    if (able := filtered.able).any():
+        few = next(together(changed, able), None)
+        return (nobody, few.text, "") if few else (able, "", "")
     if not fix.ends and (found := notes.victims(changed, filtered.only_full)) is not None:
         able[found.row] = True
         return able, "", f"; it preempts {listed(map(full_name, found.pods), 3)} then"
@@ -206,13 +205,17 @@ def _with_place(case: Case, cause: Cause, fix: Fix, able: Mask) -> str:
     return f"{fix.words}: {case.situation.where(able)} could take it then{f' ({gpus})' if gpus else ''}"
 
 
-class _Filtered:
-    """The nodes of a situation after the filters of the scheduler, for one pod."""
+class Filtered:
+    """The nodes of a situation after the filters of the scheduler, for one pod. `able`: those to which it could bind it now."""
 
     def __init__(self, case: Case) -> None:
-        self._case, self._checks = case, [check(case) for check in _CHECKS]
+        self._case, self._checks, row_of = case, [check(case) for check in _CHECKS], case.situation.nodes.row_of
         self._failed = np.sum([check.fails for check in self._checks], axis=0)
         self._resources = self._checks[_CHECKS.index(resources.resources)]
+        self.able: Mask = case.situation.alive & (self._failed == 0)
+        kept = resources.nominated(case) if self.able.any() else ()
+        self._kept = [cause for cause in kept if self.able[row_of[cause.nodes[0]]]]
+        self.able[[row_of[cause.nodes[0]] for cause in self._kept]] = False
 
     @property
     def only_full(self) -> Mask:
@@ -238,12 +241,8 @@ class _Filtered:
                 for cause in check.explain(check.fails, np.zeros_like(left)):
                     yield cause._replace(nodes=())
             left &= ~check.fails
-        kept = [cause for cause in resources.nominated(case) if left[s.nodes.row_of[cause.nodes[0]]]]
-        reserved = [*kept, *resources.preemption(case, self.only_full)]
-        yield from reserved
-        for cause in reserved:
-            left[[s.nodes.row_of[name] for name in cause.nodes]] = False
-        if left.any() and (few := [*together(case, left)]):
+        yield from (*self._kept, *resources.preemption(case, self.only_full))
+        if (left := self.able).any() and (few := [*together(case, left)]):
             yield from few
         elif left.any():
             text = f"{s.where(left)} could take it now: the scheduler has not looked since, or something else kept it from there"
@@ -297,17 +296,7 @@ def would_start(situation: Situation, pod: Pod) -> bool:
     """Whether a node could take the pod if it were created now and changed by the webhook."""
     changed, refused = _becomes(situation, pod, everywhere=True)
     case = Case(situation, changed)
-    return not refused and not causes_before_filtering(case) and bool(fits(case).any())
-
-
-def fits(case: Case) -> Mask:
-    """The nodes to which the scheduler could bind the pod now."""
-    left = case.situation.alive.copy()
-    for check in _CHECKS:
-        left &= ~check(case).fails
-    for cause in resources.nominated(case) if left.any() else ():
-        left[[case.situation.nodes.row_of[name] for name in cause.nodes]] = False
-    return left
+    return not refused and not causes_before_filtering(case) and bool(Filtered(case).able.any())
 
 
 def shape_of(pod: Pod) -> bytes:

@@ -1,7 +1,6 @@
 """How many GPUs are free on each node, each of them counted once (`webhook.state.gpu_amounts`), while pods are bound."""
 
 from collections.abc import Mapping
-from copy import copy
 from typing import NamedTuple
 
 import numpy as np
@@ -28,25 +27,17 @@ class _Of(NamedTuple):
 class FreeGpus:
     """By resource and driver, as the scheduler counts: without our reservations. `free`: what is free of each resource."""
 
-    def __init__(
-        self,
-        state: ClusterState,
-        gpus: Gpus,
-        free: Mapping[str, Integers],
-        devices: FreeDevices,
-        groups: GpuGroups,
-    ) -> None:
-        self._free, self._devices, self._groups, self._rows = free, devices, groups, state.nodes.columns.rows
+    def __init__(self, state: ClusterState, gpus: Gpus, free: Mapping[str, Integers]) -> None:
+        self._rows = state.nodes.columns.rows
         self.of: dict[str, _Of] = {}
         for name, each in gpu_amounts(state, gpus).items():
             if each.offered.any():
                 offered, left = each.offered[: self._rows], (each.offered - each.allocated)[: self._rows]
                 self.of[name] = _Of(offered, np.maximum(left, 0), left - free.get(name, 0))
 
-    def copied(self, free: Mapping[str, Integers], devices: FreeDevices, groups: GpuGroups) -> "FreeGpus":
-        """The same of a situation of its own."""
-        made = copy(self)
-        made._free, made._devices, made._groups = free, devices, groups
+    def __copy__(self) -> "FreeGpus":
+        made = object.__new__(FreeGpus)
+        made._rows = self._rows
         made.of = {name: of._replace(free=of.free.copy()) for name, of in self.of.items()}
         return made
 
@@ -58,12 +49,12 @@ class FreeGpus:
         mask: Mask = has & ~taken
         return mask
 
-    def count(self, row: int) -> None:
+    def count(self, row: int, now: Mapping[str, Integers], devices: FreeDevices, groups: GpuGroups) -> None:
         """Count the free GPUs of a node again. Parts by KAI of a GPU of which nobody had one are parts of a device plugin's."""
-        known, opened = self._groups.left(row)
+        known, opened = groups.left(row)
         for name, of in self.of.items():
-            if name in self._free and of.offered[row]:
-                of.free[row] = max(0, self._free[name][row] + of.more[row]) + (opened if name == KAI.whole else 0)
-        for driver, (total, free) in self._devices.gpus(row).items():
+            if name in now and of.offered[row]:
+                of.free[row] = max(0, now[name][row] + of.more[row]) + (opened if name == KAI.whole else 0)
+        for driver, (total, free) in devices.gpus(row).items():
             if driver in self.of and self.of[driver].offered[row] == total:  # not those of a device plugin too
                 self.of[driver].free[row] = known if driver == KAI.name else free

@@ -7,6 +7,7 @@ from typing import Final, NamedTuple
 
 import numpy as np
 
+from webhook.kube.leader_worker_set import INDEX, SET, SIZE
 from webhook.kube.pod import Pod, annotations_of, labels_of, priority_of
 from webhook.placement.constraints import Mask
 from webhook.text import bare, listed, number_of, plural
@@ -25,7 +26,6 @@ _AUTOSCALERS: Final = {
 """What the Events of the cluster autoscaler about a pod mean, by their reason (cluster-autoscaler/processors/status)."""
 _KARPENTER: Final = {"Nominated": "a node will come", "FailedScheduling": "no node will come"}
 """The same of Karpenter (pkg/controllers/provisioning/scheduling/events)."""
-_LWS: Final = "leaderworkerset.sigs.k8s.io"
 _FULL: Final = ("gpusFragmented", "gpusTaken")
 """Causes after which people ask whether a node will come."""
 _TOO_LITTLE: Final = (
@@ -50,11 +50,11 @@ def ahead(case: Case) -> Iterator[str]:
 
 def half_groups(case: Case) -> Iterator[str]:
     """Of a LeaderWorkerSet that groups hold GPUs, and that none is whole: then they wait for each other for ever."""
-    s, name, bound = case.situation, labels_of(case.pod).get(f"{_LWS}/name"), Counter[str]()
-    size = number_of(annotations_of(case.pod).get(f"{_LWS}/size")) or 0
+    s, name, bound = case.situation, labels_of(case.pod).get(SET), Counter[str]()
+    size = number_of(annotations_of(case.pod).get(SIZE)) or 0
     for _, pod in s.bound if name else ():
-        if labels_of(pod).get(f"{_LWS}/name") == name and pod["metadata"]["namespace"] == case.namespace:
-            bound[labels_of(pod).get(f"{_LWS}/group-index") or ""] += 1
+        if labels_of(pod).get(SET) == name and pod["metadata"]["namespace"] == case.namespace:
+            bound[labels_of(pod).get(INDEX) or ""] += 1
     if len(bound) > 1 and max(bound.values()) < size:
         groups = listed([f"{bare(group)} ({count})" for group, count in sorted(bound.items())])
         text = f"its groups {groups} hold GPUs, and none has the {size} pods of a group"

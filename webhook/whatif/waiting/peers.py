@@ -220,7 +220,12 @@ def ports(case: Case) -> NodeCheck:
     taken: dict[int, list[str]] = {}
     if wanted:
         for row, pod in s.bound:
-            clash = [port for port in _host_ports(pod) if any(_clashes(port, other) for other in wanted)]
+            clash = [
+                port
+                for port in _host_ports(pod)
+                for other in wanted
+                if port[1:] == other[1:] and (port[0] == other[0] or _ANY_ADDRESS in (port[0], other[0]))
+            ]
             if clash:
                 fails[row] = True
                 taken.setdefault(row, []).append(f"{clash[0][2]} by {full_name(pod)}")
@@ -250,7 +255,3 @@ def _host_ports(pod: Pod) -> list[_Port]:
         for port in container.spec.get("ports") or ()
         if port.get("hostPort") and (container.sidecar or container.list_name == "containers")
     ]
-
-
-def _clashes(one: _Port, other: _Port) -> bool:
-    return one[1:] == other[1:] and (one[0] == other[0] or _ANY_ADDRESS in (one[0], other[0]))

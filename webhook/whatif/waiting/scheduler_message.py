@@ -127,33 +127,32 @@ def unexplained(message: str, causes: list[Cause]) -> list[tuple[Reason, Cause]]
 
     There is none while the pod preempts others: then the message is out of date.
     """
-    known = {cause.cause for cause in causes}
-    if "preempting" in known:
-        return []
     fix = "see the documentation of that scheduler or plugin"
     return [
         (reason, Cause.of("schedulerOther", f"the scheduler also says: {printable(reason.text)}", fix))
-        for reason in reasons(message)
-        if known.isdisjoint(reason.causes)
+        for reason in _not_among(causes, message)
+        if all(cause.cause != "preempting" for cause in causes)
     ]
 
 
 def told(s: Situation, message: str, causes: list[Cause]) -> list[Cause]:
     """A cause in the scheduler's own words for each of its reasons that none of `causes` explains, since nodes or the pods on
     them could not be read. Its filters have an order: nodes that a later one rules out are nearer to the pod, and come first."""
-    known = {cause.cause for cause in causes}
     result = []
-    for reason in sorted(reasons(message), key=lambda reason: -reason.rank):
-        if known.isdisjoint(reason.causes):
-            where = f"{plural(reason.nodes, 'node')}: " if reason.nodes else ""
-            word = reason.causes[0] if reason.causes else "schedulerOther"
-            of = _RESOURCE.match(reason.text)
-            if of and word == _GPU_CAUSES[0] and s.policy.gpus.kind(of[1]) is None:
-                word = "insufficientResource"
-            result.append(
-                Cause.of(word, f"{where}{printable(reason.text)}, says the scheduler", _BLIND.get(word, _LOOK))
-            )
+    for reason in sorted(_not_among(causes, message), key=lambda reason: -reason.rank):
+        where = f"{plural(reason.nodes, 'node')}: " if reason.nodes else ""
+        word = reason.causes[0] if reason.causes else "schedulerOther"
+        of = _RESOURCE.match(reason.text)
+        if of and word == _GPU_CAUSES[0] and s.policy.gpus.kind(of[1]) is None:
+            word = "insufficientResource"
+        text = f"{where}{printable(reason.text)}, says the scheduler"
+        result.append(Cause.of(word, text, _BLIND.get(word, _LOOK)))
     return result
+
+
+def _not_among(causes: list[Cause], message: str) -> list[Reason]:
+    known = {cause.cause for cause in causes}
+    return [reason for reason in reasons(message) if known.isdisjoint(reason.causes)]
 
 
 def _causes_of(text: str) -> tuple[str, ...]:

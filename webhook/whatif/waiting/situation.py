@@ -19,12 +19,12 @@ from webhook.kube.kinds import KINDS
 from webhook.kube.pod import Pod, priority_of
 from webhook.kube.pod_requests import Demand, counted_demand
 from webhook.nodes.table import Integers
-from webhook.placement.constraints import NO_CONSTRAINTS, Constraints, Mask, Term, compiled, matches_any
-from webhook.placement.feasible import SCHEDULER, Check, Feasible, free_amounts
+from webhook.placement.constraints import Constraints, Mask, Term, compiled, matches_any
+from webhook.placement.feasible import SCHEDULER, Check, Feasible, for_any_pod, free_amounts
 from webhook.policy.model import Policy
 from webhook.text import bare, listed, nearest, plural, quoted
 from webhook.whatif.cluster.devices import PodGpus
-from webhook.whatif.cluster.report import gpus_of, has_gpus, healths, pool_of, unhealthy_nodes
+from webhook.whatif.cluster.report import gpus_of, has_gpus, health_of, healths, pool_of
 from webhook.whatif.cluster.snapshot import FINISHED, Object, Snapshot, creation_timestamp, seconds
 from webhook.whatif.disruption import Budgets
 from webhook.whatif.names import Names
@@ -56,7 +56,7 @@ class Situation:
         self.groups = GpuGroups(snapshot.state, self.devices)
         self.pods_on = {name: list(pods) for name, pods in snapshot.pods_on.items()}
         """As `Snapshot.pods_on`, which `bind` does not change."""
-        self.gpus = FreeGpus(snapshot.state, policy.gpus, self.free, self.devices, self.groups)
+        self.gpus = FreeGpus(snapshot.state, policy.gpus, self.free)
 
     @cached_property
     def names_of(self) -> Names:
@@ -93,13 +93,7 @@ class Situation:
     @cached_property
     def waiting(self) -> list[Pod]:
         """The pods that wait for a node, oldest first."""
-        pods = [
-            pod
-            for pod in self.snapshot.of("Pod")
-            if not pod["spec"].get("nodeName")
-            and pod["status"].get("phase") not in FINISHED
-            and not pod["metadata"].get("deletionTimestamp")
-        ]
+        pods = [pod for pod in self._pending if not pod["spec"].get("nodeName")]
         return sorted(pods, key=lambda pod: (creation_timestamp(pod), pod["metadata"]["name"]))
 
     @cached_property
@@ -111,25 +105,28 @@ class Situation:
     def astray(self) -> list[Pod]:
         """The pods whose `spec.nodeName` names no node, and that have not started."""
         known = self.snapshot.nodes
-        return [
-            pod
-            for pod in self.snapshot.of("Pod")
-            if known
-            and (name := pod["spec"].get("nodeName"))
-            and name not in known
-            and pod["status"].get("phase") == "Pending"
-            and not pod["metadata"].get("deletionTimestamp")
-        ]
+        named = [pod for pod in self._pending if known and (pod["spec"].get("nodeName") or "") not in {"", *known}]
+        return [pod for pod in named if pod["status"].get("phase") == "Pending"]
+
+    @cached_property
+    def _pending(self) -> list[Pod]:
+        """The pods that have not ended and are not being deleted."""
+        pods = [pod for pod in self.snapshot.of("Pod") if pod["status"].get("phase") not in FINISHED]
+        return [pod for pod in pods if not pod["metadata"].get("deletionTimestamp")]
+
+    @cached_property
+    def for_any_pod(self) -> Feasible:
+        """What is wrong with nodes for any pod, by `placement.health` of the default profile."""
+        return for_any_pod(health_of(self.policy))
 
     @cached_property
     def cordoned(self) -> Mask:
-        """The nodes that are cordoned."""
-        return Feasible(NO_CONSTRAINTS).cordoned(self.nodes, self.rows)
+        return self.for_any_pod.cordoned(self.nodes, self.rows)
 
     @cached_property
     def unhealthy(self) -> frozenset[str]:
         """The names of the nodes that the policy calls unhealthy."""
-        return unhealthy_nodes(self.snapshot, self.policy)
+        return frozenset(self.named(self.for_any_pod.sick(self.nodes, self.rows)))
 
     @cached_property
     def healthy(self) -> Mask:
@@ -210,8 +207,7 @@ class Situation:
         for name in ("bound", "with_anti_affinity"):  # which are made of `pods_on`
             found.__dict__.pop(name, None)
         found.free, found.pods_on = {name: amounts.copy() for name, amounts in self.free.items()}, {**self.pods_on}
-        found.devices, found.groups = copy(self.devices), copy(self.groups)
-        found.gpus = self.gpus.copied(found.free, found.devices, found.groups)
+        found.devices, found.groups, found.gpus = copy(self.devices), copy(self.groups), copy(self.gpus)
         for pod in pods:
             row = self.nodes.row_of[name := pod["spec"]["nodeName"]]
             found.pods_on[name] = [each for each in found.pods_on[name] if each is not pod]
@@ -219,7 +215,7 @@ class Situation:
                 if resource in found.free:
                     found.free[resource][row] += amount
             found.devices.release(row, {*self._holding.holders(pod)})
-            found.gpus.count(row)
+            found.gpus.count(row, found.free, found.devices, found.groups)
         return found
 
     @cached_property
@@ -246,7 +242,7 @@ class Situation:
         for name, amount in case.demand.requests:
             if name in self.free:
                 self.free[name][row] -= amount
-        self.gpus.count(row)
+        self.gpus.count(row, self.free, self.devices, self.groups)
         self.pods_on[self.names[row]] = [*self.pods_on.get(self.names[row], ()), pod]
         for name in ("bound", "with_anti_affinity"):  # which are made of `pods_on`
             if name in self.__dict__ and (name == "bound" or _has_anti_affinity(pod)):

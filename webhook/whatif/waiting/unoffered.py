@@ -10,6 +10,7 @@ from webhook.kube.other_gpus import RESOURCES
 from webhook.kube.pod import Pod
 from webhook.placement.constraints import Mask
 from webhook.text import bare, listed, matches, nearest
+from webhook.vendors.catalogue import sharing
 from webhook.whatif.commands import kubectl
 from webhook.whatif.waiting.causes import Cause, Fix
 from webhook.whatif.waiting.nodes import unselected
@@ -31,7 +32,7 @@ def unknown(case: Case, name: str, mask: Mask, alone: Mask) -> Iterator[Cause]:
     offers = f"; they offer {listed(map(bare, offered)) or 'no extended resource at all'}" if "/" in name else ""
     text = f"no node offers {bare(name)}{offers}"
     if any(matches(pattern, name) for pattern in RESOURCES):
-        of = "HAMi" if name.startswith("nvidia.com/") else "what serves it"
+        of = sharing(name) or "what serves it"
         fixes: tuple[Fix | str, ...] = (
             Fix(f"leave {bare(name)} out of the container", pod=_asking(case.pod, None, name)),
         )
