@@ -9,7 +9,9 @@ from tests.devices import dra
 from tests.devices.kai import part, reservation
 from tests.placement.claiming import MIG, partitioned
 from webhook.devices.source_kai import KAI
-from webhook.devices.source_vgpu import HAMI, VOLCANO
+from webhook.devices.source_vgpu import VGPUS
+
+HAMI, VOLCANO = VGPUS
 
 GPU, DRIVER = "nvidia.com/gpu", dra.DRIVER
 
@@ -59,15 +61,15 @@ SHARED = [
         "hami",
         2,
         replicas=5,
-        annotations={HAMI.registered: "".join(f"GPU-{n},5,80000,100,A100,0,true:" for n in range(2))},
+        annotations={HAMI.said.registered: "".join(f"GPU-{n},5,80000,100,A100,0,true:" for n in range(2))},
     ),
-    shared_pod("hami-part", "hami", HAMI_PART, {HAMI.assigned[0]: "GPU-0,NVIDIA,20000,25:;"}),
+    shared_pod("hami-part", "hami", HAMI_PART, {HAMI.said.assigned[0]: "GPU-0,NVIDIA,20000,25:;"}),
     node(
         "volcano",
         resources={**BARE, "volcano.sh/vgpu-number": "20"},
-        annotations={VOLCANO.registered: "".join(f"GPU-{n},10,16000,V100,true,hami-core:" for n in range(2))},
+        annotations={VOLCANO.said.registered: "".join(f"GPU-{n},10,16000,V100,true,hami-core:" for n in range(2))},
     ),
-    shared_pod("volcano-part", "volcano", VOLCANO_PART, {VOLCANO.assigned[0]: "GPU-1,NVIDIA,8000,0:;"}),
+    shared_pod("volcano-part", "volcano", VOLCANO_PART, {VOLCANO.said.assigned[0]: "GPU-1,NVIDIA,8000,0:;"}),
 ]
 BY_KAI = [
     node("kai", 4, labels={"nvidia.com/gpu.memory": "16000"}),

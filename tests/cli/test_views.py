@@ -20,7 +20,7 @@ from webhook.cli.cluster.load import read_snapshot, write_snapshot
 from webhook.cli.drain import drainable
 from webhook.cli.ui.picture import Picture
 from webhook.devices.source_kai import KAI
-from webhook.devices.source_vgpu import HAMI, VOLCANO
+from webhook.devices.source_vgpu import VGPUS
 from webhook.placement.gpu_counts import count
 from webhook.placement.settings import Health
 from webhook.state.gpu_amounts import gpu_amounts
@@ -28,6 +28,8 @@ from webhook.whatif.cluster.report import gpu_nodes, holders, report
 from webhook.whatif.cluster.snapshot import Snapshot
 from webhook.whatif.offline import load_policy
 from webhook.whatif.tried import try_pods
+
+HAMI, VOLCANO = VGPUS
 
 POLICY = load_policy()
 

@@ -192,7 +192,7 @@ class ControlPlane:
         commands = {
             "etcd": settings.etcd(self.folder, socket_path),
             "kube-apiserver": settings.apiserver(self.folder, socket_path, self.port, self.options),
-            "kube-controller-manager": settings.controller_manager(self.folder),
+            "kube-controller-manager": settings.controller_manager(self.folder, self.options),
             "kube-scheduler": settings.scheduler(self.folder, self.options),
             "kwok": settings.kwok(self.folder),
         }

@@ -39,10 +39,16 @@ class Options:
 
     apiserver: more flags, such as ("--enable-admission-plugins=PodTolerationRestriction",).
     scheduler: a KubeSchedulerConfiguration (kubescheduler.config.k8s.io/v1) without its connection; None: as released.
+    gates: feature gates that are on, for all of them.
     """
 
     apiserver: Sequence[str] = ()
     scheduler: Mapping[str, Any] | None = None
+    gates: Sequence[str] = ()
+
+    @property
+    def feature_gates(self) -> list[str]:
+        return [f"--feature-gates={','.join([f'{gate}=true' for gate in self.gates])}"] if self.gates else []
 
 
 def most_allocated(*resources: str) -> dict[str, Any]:
@@ -141,10 +147,11 @@ def apiserver(folder: Path, etcd_socket: Path, port: int, options: Options) -> l
         f"--audit-log-path={folder / 'audit.log'}",
         "--audit-log-maxsize=100000",  # MiB; 0 is 100, and a test that reads on finds another file
         *options.apiserver,
+        *options.feature_gates,
     ]
 
 
-def controller_manager(folder: Path) -> list[str]:
+def controller_manager(folder: Path, options: Options) -> list[str]:
     """Each controller under its own service account, as everywhere; quick enough for a burst of pods."""
     return [
         f"--kubeconfig={folder / 'system:kube-controller-manager.kubeconfig'}",
@@ -156,6 +163,7 @@ def controller_manager(folder: Path) -> list[str]:
         "--use-service-account-credentials",
         "--kube-api-qps=200",
         "--kube-api-burst=400",
+        *options.feature_gates,
     ]
 
 
@@ -172,7 +180,7 @@ def scheduler(folder: Path, options: Options) -> list[str]:
             **options.scheduler,
         }
         configuration = [f"--config={write_private(folder / 'scheduler.json', json.dumps(file))}"]
-    return [*configuration, "--secure-port=0", "--authentication-skip-lookup"]
+    return [*configuration, *options.feature_gates, "--secure-port=0", "--authentication-skip-lookup"]
 
 
 def kwok(folder: Path) -> list[str]:

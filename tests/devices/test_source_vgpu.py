@@ -13,13 +13,15 @@ from hypothesis import strategies as st
 from tests.controlplane.nodes import node
 from tests.controlplane.objects import pod
 from webhook.devices.source_aliyun import ALIYUN
-from webhook.devices.source_vgpu import HAMI, MAX_DEVICES, VOLCANO
+from webhook.devices.source_vgpu import MAX_DEVICES, VGPUS
 from webhook.devices.sources import DeviceSource
+
+HAMI, VOLCANO = VGPUS
 
 P4 = "GPU-ebe7c3f7-303d-558d-435e-99a160631fe4"
 OTHER = "GPU-8dcd427f-483b-b48f-d7e5-75fb19a52b76"
-REGISTERED, ALLOCATED = HAMI.registered, HAMI.assigned[0]
-V_REGISTERED, V_ALLOCATED = VOLCANO.registered, VOLCANO.assigned[0]
+REGISTERED, ALLOCATED = HAMI.said.registered, HAMI.said.assigned[0]
+V_REGISTERED, V_ALLOCATED = VOLCANO.said.registered, VOLCANO.said.assigned[0]
 
 
 def telling(notes: dict[str, str] | None = None, **capacity: str) -> dict[str, Any]:
@@ -142,5 +144,5 @@ def test_an_annotation_that_is_made_to_harm_is_bounded(text: str) -> None:
 
 @given(st.text(alphabet='GPU-0,:;[]{}"e.1 tru', max_size=60), st.sampled_from([HAMI, VOLCANO]))
 def test_no_text_is_an_error(text: str, source: Any) -> None:
-    source.devices(telling({source.registered: text}))
-    source.uses(asking(TWO | V_PART, notes={source.assigned[0]: text}))
+    source.devices(telling({source.said.registered: text}))
+    source.uses(asking(TWO | V_PART, notes={source.said.assigned[0]: text}))

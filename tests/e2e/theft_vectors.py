@@ -127,6 +127,12 @@ VECTORS = [
             ("HABANA_VISIBLE_DEVICES_2", "none"),
         )
     ],
+    Vector(
+        "MOUNT_BY_RUNTIME_FOR_DP",
+        "deviceEnv",
+        container=env("MOUNT_BY_RUNTIME_FOR_DP", ""),
+        group="A variable by which Ascend's runtime mounts the sockets of the node's container runtimes",
+    ),
     *[
         Vector(
             f"{name} in a container with {asks}",

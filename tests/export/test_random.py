@@ -173,4 +173,6 @@ async def test_random_updates_are_judged_alike(server: Api) -> None:
 
 def test_what_differs_is_listed_and_little() -> None:
     differ = {name: rule.differs for name, rule in RULES.items() if rule.differs}
-    assert differ.keys() == {"gpuLimit", "gpuMixing", "runtimeClass"}, "each is a sentence in the header of the export"
+    assert differ.keys() == {"gpuLimit", "gpuMixing", "runtimeClass", "priorityClass"}, (
+        "each is a sentence in the header of the export"
+    )

@@ -13,12 +13,14 @@ from tests.controlplane.nodes import node
 from tests.devices import kai
 from tests.placement.placed import DEFAULTS, affinity, expression, names, placed
 from tests.state.objects import admitted, free, pod, state
-from webhook.devices.source_vgpu import HAMI
+from webhook.devices.source_vgpu import VGPUS
 from webhook.devices.sources import scheduler_of
 from webhook.kube.asked import AskedPod
 from webhook.kube.other_gpus import other_gpus
 from webhook.kube.record import ranked_nodes
 from webhook.placement.settings import Preference
+
+HAMI = VGPUS[0]
 
 SETTINGS = DEFAULTS.model_copy(update={"required_for": ("kai-scheduler", "hami-scheduler")})
 KAI: dict[str, Any] = {"schedulerName": "kai-scheduler"}
@@ -30,7 +32,7 @@ def with_cards(name: str, *memory: int) -> dict[str, Any]:
         {"id": f"{name}-{index}", "count": 10, "devmem": size, "devcore": 100, "health": True}
         for index, size in enumerate(memory)
     ]
-    notes = {HAMI.registered: orjson.dumps(cards).decode()}
+    notes = {HAMI.said.registered: orjson.dumps(cards).decode()}
     return node(name, 0, resources={"nvidia.com/gpu": str(10 * len(memory))}, annotations=notes)
 
 

@@ -5,7 +5,7 @@ from typing import Any
 
 from tests.builders import TWO_NODES, UNKNOWN, Case, ClusterFacts, case, classes
 from tests.controlplane.objects import pod
-from webhook.framework.interface import ProfileView
+from webhook.framework.interface import ProfileView, Workload
 from webhook.injectors.priority_class import PriorityClassName
 from webhook.rules.priority_class import PriorityClassAllowed
 
@@ -29,6 +29,12 @@ def named(name: str, priority: int | None = None, **context: Any) -> Case:
     return case(pod(priorityClassName=name, **({} if priority is None else {"priority": priority})), **context)
 
 
+def grouped(gpus: int = 1, *, guessed: bool = False, **spec: Any) -> Case:
+    """A pod of a group, whose label asks for its class, or with a guess."""
+    made = case(pod("p", gpus, schedulingGroup={"podGroupName": "ring"}, **spec), rule=ENTITLED)
+    return made._replace(context=made.context._replace(workload=Workload("training", guessed=guessed)))
+
+
 ALLOWED: dict[str, Case] = {
     "no class": case(pod()),
     "a class that is free for all": named("gpu-training"),
@@ -44,6 +50,9 @@ ALLOWED: dict[str, Case] = {
     ),
     "a class of two entries, by the first": named("gpu-top", 7, rule=TWO_ENTRIES),
     "a class of no workload": named("gpu-training", rule=ENTITLED),
+    "a guessed class of a pod in a group": grouped(guessed=True),
+    "a class of a pod in a group that its author names": grouped(priorityClassName="gpu-training"),
+    "a pod in a group without a GPU": grouped(0),
     "an exception that `reserved` makes": named("gpu-top", 7, rule=ENTITLED),
 }
 
@@ -102,4 +111,13 @@ REFUSED: dict[str, tuple[Case, list[str]]] = {
         ),
     ),
     "a class that is reserved for others": (named("gpu-inference"), others("gpu-inference", _SERVING)),
+}
+WARNED: dict[str, tuple[Case, list[str]]] = {
+    "a label for a class, in a pod of a group": (
+        grouped(),
+        [
+            "spec.priorityClassName: saw none in a pod of a group, with a label for class training, wanted gpu-training, in the "
+            "PodGroup too: their priorities must be equal, so the label alone gives none. Name it in both, or remove the label."
+        ],
+    ),
 }

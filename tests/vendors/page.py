@@ -56,6 +56,11 @@ KINDS: Final[dict[type[Any], Kind]] = {
         "limits of parts", lambda of: f"`{of.prefix}{'CONTAINER.' * bool(of.prefix)}{of.key}`: of `{of.of}`"
     ),
     model.SharedBy: Kind("who gets a part", lambda of: f"`{of.container}`, `{of.config_map}`"),
+    model.SharedCards: Kind(
+        "how parts are told", lambda of: f"`{of.registered}`, {', '.join(f'`{key}`' for key in of.assigned)}"
+    ),
+    model.SharedMemory: Kind("how parts are told", lambda of: f"`{of.index}`"),
+    model.SharedGroups: Kind("how parts are told", lambda of: f"`{of.group}`, `{of.received}`"),
     model.HostPath: Kind(
         "paths of nodes", lambda of: f"`{of.path}`: {'the node' if of.gives == 'node' else of.label or 'data'}"
     ),
@@ -65,6 +70,7 @@ KINDS: Final[dict[type[Any], Kind]] = {
     model.Scheduler: Kind("schedulers", lambda of: f"`{of.name}`"),
     model.Gate: Kind("scheduling gates", lambda of: f"`{of.name}`: {of.until}"),
     model.CudaImage: Kind("images with CUDA", lambda of: f"`{of.name}`"),
+    model.DriverVariable: Kind("variables about the driver", lambda of: f"`{of.name}`: {of.says}"),
     model.ForDesktops: Kind("models without cuda-compat", lambda of: f"`{of.model}`"),
     model.Metric: Kind("metrics", lambda of: f"`{of.name}`: {of.measures}"),
 }

@@ -6,24 +6,31 @@ from collections.abc import Iterator
 from pathlib import Path
 
 from webhook.vendors import VENDORS
-from webhook.vendors.model import Annotation, DeviceClass, Label, Part, Resource, RuntimeClass, Taint, Variable
+from webhook.vendors.model import (
+    Annotation,
+    DeviceClass,
+    Fact,
+    Label,
+    Part,
+    Resource,
+    RuntimeClass,
+    SharedCards,
+    SharedGroups,
+    SharedMemory,
+    Taint,
+    Variable,
+)
 
 ROOT = Path(__file__).resolve().parents[2] / "webhook"
 SPEAK = {
     "cli/checks/replicas.py": "of the settings of DCGM exporters",
     "cli/cluster/metrics.py": "of the sources of GPU metrics",
-    "devices/source_aliyun.py": "what its scheduler writes at nodes and pods",
-    "devices/source_kai.py": "what its scheduler writes at pods",
-    "devices/source_vgpu.py": "what their schedulers write at nodes and pods",
     "feeds/dcgm.py": "a source of GPU metrics",
     "feeds/nvidia_smi.py": "a source of GPU metrics",
     "injectors/priority_class.py": "schedulers that order pods themselves, with GPUs or without",
     "nodes/gpu_metrics.py": "the settings of the sources of GPU metrics",
-    "rules/cuda_driver.py": "what images with CUDA say of the driver that they need",
-    "rules/gpu_fraction.py": "how parts of GPUs are asked for",
     "whatif/moves.py": "who places parts of GPUs",
     "whatif/waiting/claims.py": "why KAI gives no part of a GPU",
-    "whatif/waiting/unoffered.py": "who serves a resource that nodes do not offer",
 }
 """The files that may name some, and why. A new one is better off with a fact in the catalogue."""
 COMMON = {"agentpool", "karpenter.sh/", "gpu-fraction", "gpu-memory", "gpu-operator", "sku"}
@@ -41,6 +48,21 @@ def own_words() -> Iterator[str]:
                     name = getattr(fact, "name", "") or getattr(fact, "key", "")
                     domain, slash, _ = name.partition("/")
                     yield f"{domain}/" if slash and "kubernetes.io" not in domain else name.removesuffix("*")
+                for name in told(fact):
+                    domain, slash, _ = name.partition("/")
+                    yield f"{domain}/" if slash else name
+
+
+def told(fact: Fact) -> tuple[str, ...]:
+    """The annotations and labels by which a scheduler of parts writes what nodes and pods have."""
+    match fact:
+        case SharedCards():
+            return (fact.registered, *fact.assigned, *fact.choosing)
+        case SharedMemory():
+            return (fact.index,)
+        case SharedGroups():
+            return (fact.namespace, fact.group, fact.received)
+    return ()
 
 
 WORDS = sorted({word for word in own_words() if len(word) > 3} - COMMON)

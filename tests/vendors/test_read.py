@@ -9,6 +9,7 @@ from tests.builders import case, container
 from tests.controlplane.nodes import node
 from tests.controlplane.objects import pod
 from webhook.cli.cluster.anonymous import _PUBLIC_LABELS
+from webhook.devices.sources import SOURCES
 from webhook.framework.device_variables import DEVICES, PROGRAMS
 from webhook.framework.interface import Rule
 from webhook.kube.gates import gate_of
@@ -114,6 +115,9 @@ READ: Final[dict[type[Any], Callable[[Any], bool]]] = {
     model.Variable: variable,
     model.Annotation: lambda of: finds(DeviceAnnotations(), pod("p", 0, annotations={one(of.key): "0"})),
     model.Part: lambda of: of.key in FRACTIONS,
+    model.SharedCards: lambda of: of.name in [source.name for source in SOURCES],
+    model.SharedMemory: lambda of: of.name in [source.name for source in SOURCES],
+    model.SharedGroups: lambda of: of.name in [source.name for source in SOURCES],
     model.SharedBy: lambda of: of.config_map == PART_CONFIGMAP,
     model.HostPath: host_path,
     model.DeviceMount: mounted,
@@ -134,5 +138,5 @@ def test_something_acts_on_each_fact(fact: Fact) -> None:
 
 def test_no_kind_of_fact_is_left_out() -> None:
     # tests/kube/test_other_gpus.py, tests/rules/test_cuda_driver.py, tests/rules/test_gpu_fraction.py
-    other = {model.ContainerPart, model.PartLimit, model.CudaImage, model.ForDesktops}
+    other = {model.ContainerPart, model.PartLimit, model.CudaImage, model.DriverVariable, model.ForDesktops}
     assert {type(fact) for _, fact in FACTS} - other == set(READ)

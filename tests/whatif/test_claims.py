@@ -29,12 +29,14 @@ from tests.devices import dra
 from tests.devices.kai import part
 from tests.trying import tried
 from webhook.devices.source_kai import KAI
-from webhook.devices.source_vgpu import VOLCANO
+from webhook.devices.source_vgpu import VGPUS
 from webhook.whatif.answers import answers
 from webhook.whatif.cluster.devices import PodGpus
 from webhook.whatif.moves import suggestions
 from webhook.whatif.offline import load_policy
 from webhook.whatif.waiting.situation import Situation
+
+VOLCANO = VGPUS[1]
 
 POLICY = load_policy()
 
@@ -109,7 +111,7 @@ def test_a_part_of_a_shared_gpu_fits_where_one_gpu_has_enough(tmp_path: Path) ->
         "full",
         "volcano",
         VOLCANO_PART | {"volcano.sh/vgpu-memory": "12000"},
-        {VOLCANO.assigned[0]: "GPU-0,NVIDIA,12000,0:;"},
+        {VOLCANO.said.assigned[0]: "GPU-0,NVIDIA,12000,0:;"},
     )
     waits = shared_pod("waits", None, VOLCANO_PART | {"volcano.sh/vgpu-memory": "9000"}, {})
     read = snapshot(tmp_path, *SHARED[2:], full, waits)

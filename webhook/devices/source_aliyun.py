@@ -11,29 +11,30 @@ from webhook.devices.source_vgpu import MAX_DEVICES, whole_number
 from webhook.devices.types import Device, DeviceClaim, DeviceRequest, DeviceSet, Use
 from webhook.kube.device_selectors import Facts
 from webhook.kube.pod import Pod, annotations_of
+from webhook.vendors.catalogue import every
+from webhook.vendors.model import SharedMemory
 
-_MEMORY: Final = "aliyun.com/gpu-mem"
-_COUNT: Final = "aliyun.com/gpu-count"
-_INDEX: Final = "ALIYUN_COM_GPU_MEM_IDX"
+_SAID: Final = every(SharedMemory)[0]
+_MEMORY: Final = _SAID.memory
 
 
 class _Aliyun:
-    name: Final = "aliyun.com/gpu"
+    name: Final = _SAID.name
     resource: Final = _MEMORY
     part_resources: Final = ()
-    annotations: Final = (_INDEX,)
+    annotations: Final = (_SAID.index,)
     own_scheduler: Final = ""
 
     def devices(self, node: Mapping[str, Any]) -> DeviceSet:
         has = (node.get("status") or {}).get("capacity") or {}
-        count, memory = whole_number(has.get(_COUNT)), whole_number(has.get(_MEMORY))
+        count, memory = whole_number(has.get(_SAID.count)), whole_number(has.get(_MEMORY))
         if not count or not memory:
             return DeviceSet()
         facts = Facts(self.name, {}, {_MEMORY: memory // count}, shared=True)
         return DeviceSet(tuple(Device(str(number), facts) for number in range(min(count, MAX_DEVICES))))
 
     def uses(self, pod: Pod) -> tuple[Use, ...]:
-        index, asked = annotations_of(pod).get(_INDEX, ""), self._asked(pod)
+        index, asked = annotations_of(pod).get(_SAID.index, ""), self._asked(pod)
         return (Use(index, ((_MEMORY, asked),)),) if asked and len(index) <= 3 and index.isdecimal() else ()
 
     def claim(self, pod: Pod) -> DeviceClaim | None:

@@ -23,17 +23,20 @@ from webhook.kube.other_gpus import fraction_container, part_key, part_keys
 from webhook.kube.pod import Pod, annotations_of, labels_of, requests_of
 from webhook.kube.quantity import whole
 from webhook.kube.stores import Grouped
+from webhook.vendors.catalogue import every, labels
+from webhook.vendors.model import ContainerPart, SharedGroups
 
-_GPU: Final = "nvidia.com/gpu"
-RESERVATIONS: Final = "kai-resource-reservation"
+_SAID: Final = every(SharedGroups)[0]
+_GPU: Final = _SAID.gpu
+RESERVATIONS: Final = _SAID.namespace
 """The namespace of reservation pods, from KAI 0.6 on. Any other name may be that of a tenant's namespace."""
-_ASKING: Final = ("gpu-fraction", "gpu-memory", "gpu-fraction-num-devices")
-RECEIVED: Final = "received-resource-type"
-GROUP: Final = "runai-gpu-group"
-_MEMORY: Final = "kai.scheduler/gpu/memory"
-GPU_MEMORY: Final = "nvidia.com/gpu.memory"
+_ASKING: Final = (_SAID.fraction, _SAID.memory, _SAID.number)
+RECEIVED: Final = _SAID.received
+GROUP: Final = _SAID.group
+_MEMORY: Final = f"{_SAID.name}/memory"
+GPU_MEMORY: Final = labels("memory")[0]
 _MAX_GPUS: Final = 16
-REQUEST, LIMIT = "gpu-memory.request", "gpu-memory.limit"
+REQUEST, LIMIT = every(ContainerPart)[0].asks
 _MAX_QUANTITY: Final = 64
 _DEFAULT_MIB: Final = 100
 """What KAI takes the memory of a GPU for if no label of its node tells it."""
@@ -41,11 +44,11 @@ _MIB_IN_TIB: Final = 1 << 20
 
 
 class _Kai:
-    name: Final = "kai.scheduler/gpu"
+    name: Final = _SAID.name
     resource: Final = ""
     part_resources: Final = ()
     annotations: Final = (*_ASKING, RECEIVED)
-    own_scheduler: Final = "kai-scheduler"
+    own_scheduler: Final = _SAID.scheduler
     whole: Final = _GPU
 
     def devices(self, node: Mapping[str, Any]) -> None:

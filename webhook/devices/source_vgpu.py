@@ -9,7 +9,7 @@ in mode `mig`: a pod gets an instance, which is larger than what it asks for, an
 """
 
 from collections.abc import Iterator, Mapping
-from typing import Any, Final, NamedTuple
+from typing import Any, Final
 
 import orjson
 
@@ -18,57 +18,32 @@ from webhook.errors import QuantityError
 from webhook.kube.device_selectors import Facts
 from webhook.kube.pod import Pod, annotations_of
 from webhook.kube.quantity import parse_quantity
+from webhook.vendors.catalogue import every, resources
+from webhook.vendors.model import SharedCards
 
 MAX_TEXT: Final = 64 << 10
 MAX_DEVICES: Final = 256
 _MAX_AMOUNT: Final = 1 << 31
+_WHOLE: Final = frozenset([each.name for each in resources("whole")])
 _EXCLUSIVE: Final = 100
 """With all cores of a card a container has it alone."""
 
 
-class Resources(NamedTuple):
-    """The extended resources by which a container asks."""
+class Vgpu:
+    """A source of devices, by what the catalogue says of its text."""
 
-    cards: str
-    memory: str
-    percentage: str
-    cores: str
-
-
-class Vgpu(NamedTuple):
-    """A source of devices. `fields`: what the text says of a card after its UUID, slots and MiB."""
-
-    name: str
-    registered: str
-    """Annotation of the node."""
-    assigned: tuple[str, ...]
-    """Annotations of the pod, the newest first."""
-    resources: Resources
-    fields: tuple[str, ...]
-    choosing: tuple[str, ...] = ()
-    """Annotations by which a pod chooses its cards."""
-    own_scheduler: str = ""
-    withdrawn: tuple[str, str] = ("", "")
-    """Annotations of the node: one that begins with "Deleted" when no card is offered; one that lists cards that are cordoned."""
-
-    @property
-    def resource(self) -> str:
-        return self.resources.cards
-
-    @property
-    def annotations(self) -> tuple[str, ...]:
-        return (self.registered, *self.assigned)
-
-    @property
-    def part_resources(self) -> tuple[str, ...]:
-        return self.resources[1:]
+    def __init__(self, of: SharedCards) -> None:
+        self.said = of
+        self.name, self.own_scheduler = of.name, of.scheduler
+        self.resource, self.part_resources = of.cards, (of.memory, of.percentage, of.cores)
+        self.annotations = (of.registered, *of.assigned)
 
     def devices(self, node: Mapping[str, Any]) -> DeviceSet:
         notes = node["metadata"].get("annotations") or {}
-        text, (handshake, cordoned) = notes.get(self.registered) or "", self.withdrawn
+        text, (handshake, cordoned) = notes.get(self.said.registered) or "", self.said.withdrawn
         if len(text) > MAX_TEXT or (notes.get(handshake) or "").startswith("Deleted"):
             return DeviceSet()
-        if whole_number(((node.get("status") or {}).get("allocatable") or {}).get(self.resources.cards, 1)) == 0:
+        if whole_number(((node.get("status") or {}).get("allocatable") or {}).get(self.resource, 1)) == 0:
             return DeviceSet()  # its device plugin is gone: from 2.10 on HAMi says so nowhere else
         out = set((notes.get(cordoned) or "")[:MAX_TEXT].split(","))
         cards = self._from_json(text) if text.startswith("[") else self._from_text(text)
@@ -78,7 +53,7 @@ class Vgpu(NamedTuple):
     def uses(self, pod: Pod) -> tuple[Use, ...]:
         """At most what its containers ask for: everybody can write the annotation."""
         notes = annotations_of(pod)
-        text = next((notes[key] for key in self.assigned if notes.get(key)), "")
+        text = next((notes[key] for key in self.said.assigned if notes.get(key)), "")
         if not text or len(text) > MAX_TEXT:
             return ()
         requests = self._requests(pod, parts=False)
@@ -101,7 +76,7 @@ class Vgpu(NamedTuple):
     def claim(self, pod: Pod) -> DeviceClaim | None:
         notes = annotations_of(pod)
         requests = tuple((request,) for request in self._requests(pod, parts=True))
-        left = not requests or any([key in notes for key in self.choosing])
+        left = not requests or any([key in notes for key in self.said.choosing])
         return None if left else DeviceClaim(requests, source=self.name)
 
     def _requests(self, pod: Pod, *, parts: bool) -> list[DeviceRequest]:
@@ -110,14 +85,16 @@ class Vgpu(NamedTuple):
         limits = [
             (container.get("resources") or {}).get("limits") or {} for container in pod["spec"].get("containers") or ()
         ]
-        whole = self.resources.cards.startswith("nvidia.com/")  # cards alone are those of the device plugin
-        telling = self.part_resources if whole else self.resources
+        whole = self.resource in _WHOLE  # cards alone are those of the device plugin
+        telling = self.part_resources if whole else (self.resource, *self.part_resources)
         if parts and all([asked.keys().isdisjoint(telling) for asked in limits]):
             return []  # as of most pods
         for asked in limits:
-            amounts = [whole_number(asked[name]) if name in asked else 0 for name in self.resources]
+            amounts = [
+                whole_number(asked[name]) if name in asked else 0 for name in (self.resource, *self.part_resources)
+            ]
             if None in amounts or amounts[2] or not amounts[0]:
-                if any([name in asked for name in self.resources[1:]]):
+                if any([name in asked for name in self.part_resources]):
                     return []
                 continue
             count, memory, _, cores = (amount or 0 for amount in amounts)
@@ -135,7 +112,7 @@ class Vgpu(NamedTuple):
     def _from_text(self, text: str) -> Iterator[Device | None]:
         for entry in text.split(":")[:MAX_DEVICES]:
             uuid, *values = entry.split(",")
-            said: dict[str, Any] = dict(zip(("count", "devmem", *self.fields), values, strict=False))
+            said: dict[str, Any] = dict(zip(("count", "devmem", *self.said.fields), values, strict=False))
             if len(said) >= 2:
                 healthy = str(said.get("health", "true")).lower() == "true"
                 yield self._card(said | {"id": uuid, "health": healthy})
@@ -183,37 +160,4 @@ def whole_number(value: Any) -> int | None:
     return number if isinstance(number, int) and 0 <= number < _MAX_AMOUNT else None
 
 
-HAMI: Final = Vgpu(
-    name="hami.io/gpu",
-    registered="hami.io/node-nvidia-register",
-    assigned=("hami.io/vgpu-devices-allocated", "hami.io/vgpu-devices-to-allocate"),
-    resources=Resources("nvidia.com/gpu", "nvidia.com/gpumem", "nvidia.com/gpumem-percentage", "nvidia.com/gpucores"),
-    fields=("devcore", "type", "numa", "health", "index", "mode"),
-    choosing=(
-        *("nvidia.com/use-gputype", "nvidia.com/nouse-gputype", "nvidia.com/use-gpuuuid", "nvidia.com/nouse-gpuuuid"),
-        *("nvidia.com/vgpu-mode", "nvidia.com/numa-bind", "hami.io/gpu-scheduler-policy"),
-    ),
-    own_scheduler="hami-scheduler",
-    withdrawn=("hami.io/node-handshake", "hami.io/device-cordon"),
-)
-"""https://project-hami.io"""
-VOLCANO: Final = Vgpu(
-    name="volcano.sh/vgpu",
-    registered="volcano.sh/node-vgpu-register",
-    assigned=("volcano.sh/vgpu-ids-new", "volcano.sh/devices-to-allocate"),
-    resources=Resources(
-        *(
-            "volcano.sh/vgpu-number",
-            "volcano.sh/vgpu-memory",
-            "volcano.sh/vgpu-memory-percentage",
-            "volcano.sh/vgpu-cores",
-        )
-    ),
-    fields=("type", "health", "mode"),
-    choosing=(
-        *("nvidia.com/use-gputype", "nvidia.com/nouse-gputype", "volcano.sh/vgpu-mode"),
-        *("volcano.sh/vgpu-use-gpuuuid", "volcano.sh/vgpu-nouse-gpuuuid", "volcano.sh/vgpu-podgroup-policy"),
-    ),
-    withdrawn=("volcano.sh/node-vgpu-handshake", ""),
-)
-"""https://volcano.sh"""
+VGPUS: Final = tuple([Vgpu(each) for each in every(SharedCards)])

@@ -8,7 +8,7 @@ from typing import Any, Final, Protocol
 
 from webhook.devices.source_aliyun import ALIYUN
 from webhook.devices.source_kai import KAI
-from webhook.devices.source_vgpu import HAMI, VOLCANO
+from webhook.devices.source_vgpu import VGPUS
 from webhook.devices.types import DeviceClaim, DeviceSet, Use
 from webhook.kube.pod import SCHEDULER, Pod
 
@@ -51,9 +51,8 @@ class DeviceSource(Protocol):
 
 
 SOURCES: Final[tuple[DeviceSource, ...]] = (
-    HAMI,
+    *VGPUS,
     KAI,
-    VOLCANO,
     ALIYUN,
 )
 ANNOTATIONS: Final = frozenset([name for source in SOURCES for name in source.annotations])

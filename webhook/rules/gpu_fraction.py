@@ -30,9 +30,10 @@ from webhook.kube.other_gpus import FRACTION_CONTAINER, KAI, PartKey, fraction_c
 from webhook.kube.quantity import whole
 from webhook.text import amount_words, bare, listed, number_of, plural, quoted
 from webhook.vendors.catalogue import every, labels
-from webhook.vendors.model import PartLimit
+from webhook.vendors.model import PartLimit, SharedGroups
 
-_FRACTION, _MEMORY, _DEVICES = "gpu-fraction", "gpu-memory", "gpu-fraction-num-devices"
+_SAID = every(SharedGroups)[0]
+_FRACTION, _MEMORY, _DEVICES = _SAID.fraction, _SAID.memory, _SAID.number
 _REQUEST, _LIMIT, _MODE, _COMPUTE = "gpu-memory.request", "gpu-memory.limit", "gpu-compute.mode", "gpu-compute.request"
 _QUANTITY = ("a quantity of GPU memory of at least 1Mi", "8Gi")
 _WANTED = {

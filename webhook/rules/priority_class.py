@@ -11,12 +11,14 @@ Allowed:       none; a PriorityClass that exists and is not reserved for other n
                into the pod: both may come with one `kubectl apply`, and the watch may show the PriorityClass a moment later
 Refused:       a PriorityClass that the cluster does not have; `system-*` (in all namespaces: this webhook is not called for
                kube-system); one that `reserved` or `classes` gives to other namespaces
+Warned about:  none in a pod of a pod group (KEP-4671) whose label asks for a class of workload: such a pod gets no
+               PriorityClass, since the scheduler takes no group whose pods have another priority than it has
 Not seen:      a PriorityClass of high value that neither of them names. Only administrators create them.
 DRA:           the same.
 """
 
 from collections.abc import Callable, Container, Iterable
-from typing import Self
+from typing import ClassVar, Self
 
 from pydantic import Field, PrivateAttr
 
@@ -24,6 +26,7 @@ from webhook.framework import entitlement
 from webhook.framework.interface import Check, Context, Finding, Gpus, ProfileView, Rule
 from webhook.kube import cel
 from webhook.kube.asked import AskedPod
+from webhook.kube.pod import in_pod_group
 from webhook.text import listed, matches, quoted, suggestion
 
 _SYSTEM: dict[str, tuple[str, ...]] = {"system-*": ()}
@@ -34,25 +37,29 @@ _OTHERWISE = "Choose one of those, or remove the line"
 
 
 class PriorityClassAllowed(Rule):
+    differs: ClassVar[str] = "does not look at pod groups"
+
     reserved: dict[str, tuple[str, ...]] = Field(default=_SYSTEM)
     """PriorityClass: the namespaces that may use it (name patterns, or keys of labels as in `classes`). The first entry that
     matches decides, even for the PriorityClass of a class of workload. A PriorityClass without an entry and without a class
     of workload is for all namespaces. The entry for system-* is there even if you leave it out. kube-system is never checked."""
 
     _of_classes: tuple[str, ...] = PrivateAttr(default=())
+    _given: dict[str, str] = PrivateAttr(default_factory=dict)
 
     def completed(self, profile: ProfileView) -> Self:
         """The same rule, with the restrictions that follow from `classes` of the policy added to `reserved`."""
         limited = {name: tuple(dict.fromkeys(every)) for name, every in profile.entitled.items() if "*" not in every}
         added = {name: every for name, every in (limited | _SYSTEM).items() if name not in self.reserved}
         found = self.model_copy(update={"reserved": {**self.reserved, **added}})
-        given = profile.injectors["priorityClass"].classes.values()
-        found._of_classes = tuple(sorted(name for name in set(given) if name))
+        found._given = profile.injectors["priorityClass"].classes
+        found._of_classes = tuple(sorted(name for name in set(found._given.values()) if name))
         return found
 
     def check(self, pod: AskedPod, context: Context) -> Iterable[Finding]:
         name = pod.spec.get("priorityClassName")
         if not name:
+            yield from self._left_to_group(pod, context)
             return
         cluster, path = context.cluster, "spec.priorityClassName"
         looked_up = pod.spec.get("priority") is not None  # by the admission plugin Priority, which runs before webhooks
@@ -74,6 +81,17 @@ class PriorityClassAllowed(Rule):
             wanted=f"another class: this one is {'only ' if entitled else ''}for {entitlement.described(entitled or ())}",
             fix=f"Use {listed(usable, where=_WHERE)}, or remove the line" if usable else "Remove the line",
         )
+
+    def _left_to_group(self, pod: AskedPod, context: Context) -> Iterable[Finding]:
+        asked = self._given.get(context.workload.name)
+        if asked and not context.workload.guessed and in_pod_group(pod.json) and (pod.gpu_names or context.other_gpus):
+            yield Finding(
+                path="spec.priorityClassName",
+                seen=f"none in a pod of a group, with a label for class {context.workload.name}",
+                wanted=f"{asked}, in the PodGroup too: their priorities must be equal, so the label alone gives none",
+                fix="Name it in both, or remove the label",
+                only_warn=True,
+            )
 
     def exported(self, gpus: Gpus) -> Iterable[Check]:
         yield Check("pod", _kept(self.reserved, entitlement.in_cel), _WANTED)

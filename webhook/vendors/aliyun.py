@@ -2,7 +2,7 @@
 
 from typing import Final
 
-from webhook.vendors.model import Resource, Vendor
+from webhook.vendors.model import Resource, SharedMemory, Vendor
 
 ALIYUN: Final = Vendor(
     name="Alibaba Cloud",
@@ -10,6 +10,9 @@ ALIYUN: Final = Vendor(
         "https://github.com/AliyunContainerService/gpushare-scheduler-extender/blob/master/docs/userguide.md": (
             Resource("aliyun.com/gpu-*", "part", vendor="nvidia.com"),
             Resource("aliyun.com/*", "none"),
+        ),
+        "https://github.com/AliyunContainerService/gpushare-scheduler-extender/tree/master/pkg/utils": (
+            SharedMemory("aliyun.com/gpu", "aliyun.com/gpu-mem", "aliyun.com/gpu-count", "ALIYUN_COM_GPU_MEM_IDX"),
         ),
     },
 )

@@ -16,6 +16,9 @@ ASCEND: Final = Vendor(
         ),
         "https://github.com/Ascend/mind-cluster/blob/master/component/ascend-docker-runtime/runtime/process/process.go": (
             Variable("ASCEND_VISIBLE_DEVICES", none=("", "void", "none")),  # with none it does not start
+            Variable(
+                "MOUNT_BY_RUNTIME_FOR_DP", none=()
+            ),  # mounts the sockets of the container runtimes, whatever its value
         ),
         "https://gitcode.com/Ascend/mind-cluster": (
             Resource("huawei.com/Ascend310"),

@@ -56,6 +56,15 @@ def variables(*gives: Gives) -> tuple[str, ...]:
     return tuple([variable.name for variable in every(Variable) if variable.gives in gives])
 
 
+def sharing(resource: str) -> str:
+    """The name of the system, with no GPUs of its own, that counts a resource for parts of GPUs; "" if none is known."""
+    for vendor in vendors.VENDORS:
+        known = [fact for of in vendor.facts.values() for fact in of if isinstance(fact, Resource)]
+        if not any([fact.one == "whole" for fact in known]) and any([matches(fact.name, resource) for fact in known]):
+            return vendor.name
+    return ""
+
+
 def hiding() -> dict[str, str]:
     """By the domain of its resources, the variable of each vendor with which a container gets no device, and its value:
     "AMD_VISIBLE_DEVICES=void". Without the first vendor's."""

@@ -12,6 +12,8 @@ HYGON: Final = Vendor(
             Variable("VHCU_VISIBLE_DEVICES"),
             Variable("MIG_VISIBLE_DEVICES"),
             Variable("ROCM_VERSION", "legacy"),
+            Variable("HCU_MOFED", "besideGpu"),
+            Variable("RESOURCE_REGISTER_STRATEGY"),  # mounts where the node says who has which part
             DeviceMount("hcu-container-devices"),
         ),
         "https://github.com/HYGON-AI/hcu-container-toolkit/blob/main/docs/user-guide/k8s-device-plugin.md": (

@@ -2,7 +2,7 @@
 
 from typing import Final
 
-from webhook.vendors.model import Condition, ContainerPart, Part, PartLimit, Scheduler, SharedBy, Vendor
+from webhook.vendors.model import Condition, ContainerPart, Part, PartLimit, Scheduler, SharedBy, SharedGroups, Vendor
 
 KAI: Final = Vendor(
     name="KAI and Run:ai",
@@ -22,6 +22,19 @@ KAI: Final = Vendor(
         "https://github.com/kai-scheduler/kai-gpu-fractioning": (
             Condition("gpu-sharing.nvidia.com/Ready", sick="False", of_parts=True),
             Condition("gpu-fractioning.nvidia.com/Ready", sick="False", of_parts=True),
+        ),
+        "https://github.com/kai-scheduler/KAI-Scheduler/blob/main/pkg/common/constants/constants.go": (
+            SharedGroups(
+                name="kai.scheduler/gpu",
+                scheduler="kai-scheduler",
+                gpu="nvidia.com/gpu",
+                namespace="kai-resource-reservation",
+                group="runai-gpu-group",
+                received="received-resource-type",
+                fraction="gpu-fraction",
+                memory="gpu-memory",
+                number="gpu-fraction-num-devices",
+            ),
         ),
         "https://github.com/kai-scheduler/KAI-Scheduler/tree/main/pkg/binder/common/gpusharingconfigmap": (
             SharedBy("runai/shared-gpu-configmap", "gpu-fraction-container-name"),

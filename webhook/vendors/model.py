@@ -196,6 +196,55 @@ class SharedBy:
 
 
 @dataclass(frozen=True, slots=True)
+class SharedCards:
+    """How a scheduler of parts of cards writes what nodes have and pods got: see `devices.source_vgpu`. `name`: how the devices
+    are called. `cards`, `memory`, `percentage`, `cores`: the resources by which containers ask. `registered`: the annotation of
+    a node. `assigned`: those of a pod, the newest first. `fields`: what the text says of a card after its UUID, slots and MiB.
+    `choosing`: annotations by which a pod chooses its cards. `scheduler`: its name, if it weighs no preferences. `withdrawn`:
+    annotations of a node: one that begins with "Deleted" when no card is offered; one that lists cards that are cordoned."""
+
+    name: str
+    cards: str
+    memory: str
+    percentage: str
+    cores: str
+    registered: str
+    assigned: tuple[str, ...]
+    fields: tuple[str, ...]
+    choosing: tuple[str, ...]
+    scheduler: str = ""
+    withdrawn: tuple[str, str] = ("", "")
+
+
+@dataclass(frozen=True, slots=True)
+class SharedMemory:
+    """How a scheduler of memory writes it, where the GPUs of a node are equal: see `devices.source_aliyun`. `memory`, `count`:
+    resources of a node. `index`: the annotation with the number of the GPU of which a pod has a part."""
+
+    name: str
+    memory: str
+    count: str
+    index: str
+
+
+@dataclass(frozen=True, slots=True)
+class SharedGroups:
+    """How a scheduler holds a GPU for a group of pods that share it: see `devices.source_kai`. By a pod in `namespace`, which
+    asks for a `gpu`, and the label `group`. `fraction`, `memory`, `number`: annotations by which pods ask. `received`: the one
+    with what it gave them."""
+
+    name: str
+    scheduler: str
+    gpu: str
+    namespace: str
+    group: str
+    received: str
+    fraction: str
+    memory: str
+    number: str
+
+
+@dataclass(frozen=True, slots=True)
 class Scheduler:
     """A scheduler that gives out parts of GPUs, for which pods ask by annotations."""
 
@@ -221,6 +270,15 @@ class CudaImage:
     name: str
     before: str = ""
     but: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class DriverVariable:
+    """A variable of containers about the driver: the CUDA that the image is made for; what must hold for the driver; that nothing
+    of it is checked."""
+
+    name: str
+    says: Literal["cuda", "required", "unchecked"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -253,6 +311,9 @@ Fact = (
     | ContainerPart
     | PartLimit
     | SharedBy
+    | SharedCards
+    | SharedMemory
+    | SharedGroups
     | HostPath
     | DeviceMount
     | RuntimeClass
@@ -260,6 +321,7 @@ Fact = (
     | Scheduler
     | Gate
     | CudaImage
+    | DriverVariable
     | ForDesktops
     | Metric
 )

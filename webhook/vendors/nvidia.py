@@ -8,6 +8,7 @@ from webhook.vendors.model import (
     DeviceClass,
     DeviceMount,
     Divided,
+    DriverVariable,
     ForDesktops,
     Label,
     Metric,
@@ -106,6 +107,11 @@ NVIDIA: Final = Vendor(
             Variable("CUDA_VISIBLE_DEVICES", "own"),
             DeviceMount("nvidia-container-devices"),
             RuntimeClass("nvidia*"),
+        ),
+        "https://github.com/NVIDIA/nvidia-container-toolkit/blob/main/internal/config/image/envvars.go": (
+            DriverVariable("CUDA_VERSION", "cuda"),
+            DriverVariable("NVIDIA_REQUIRE_CUDA", "required"),
+            DriverVariable("NVIDIA_DISABLE_REQUIRE", "unchecked"),
         ),
         "https://gvisor.dev/docs/user_guide/gpu/": (Annotation("dev.gvisor.internal.nvproxy", "besideGpu"),),
         "https://github.com/NVIDIA/sandbox-device-plugin": (

@@ -2,7 +2,7 @@
 
 from typing import Final
 
-from webhook.vendors.model import Gate, Resource, Vendor
+from webhook.vendors.model import Gate, Resource, SharedCards, Vendor
 
 VOLCANO: Final = Vendor(
     name="Volcano",
@@ -11,6 +11,27 @@ VOLCANO: Final = Vendor(
             Resource("volcano.sh/vgpu-*", "part", vendor="nvidia.com"),
             Resource("volcano.sh/gpu-*", "part", vendor="nvidia.com"),
             Resource("volcano.sh/*", "none"),
+        ),
+        "https://github.com/volcano-sh/volcano/tree/master/pkg/scheduler/api/devices/nvidia/vgpu": (
+            SharedCards(
+                name="volcano.sh/vgpu",
+                cards="volcano.sh/vgpu-number",
+                memory="volcano.sh/vgpu-memory",
+                percentage="volcano.sh/vgpu-memory-percentage",
+                cores="volcano.sh/vgpu-cores",
+                registered="volcano.sh/node-vgpu-register",
+                assigned=("volcano.sh/vgpu-ids-new", "volcano.sh/devices-to-allocate"),
+                fields=("type", "health", "mode"),
+                choosing=(
+                    *("nvidia.com/use-gputype", "nvidia.com/nouse-gputype", "volcano.sh/vgpu-mode"),
+                    *(
+                        "volcano.sh/vgpu-use-gpuuuid",
+                        "volcano.sh/vgpu-nouse-gpuuuid",
+                        "volcano.sh/vgpu-podgroup-policy",
+                    ),
+                ),
+                withdrawn=("volcano.sh/node-vgpu-handshake", ""),
+            ),
         ),
         "https://github.com/volcano-sh/apis/blob/master/pkg/apis/scheduling/v1beta1/labels.go": (
             Gate(

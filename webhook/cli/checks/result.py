@@ -7,19 +7,26 @@ from typing import NamedTuple
 from webhook.kube.pod import PROFILE_LABEL, labels_of
 from webhook.policy.model import Policy
 from webhook.whatif.cluster.snapshot import Snapshot
+from webhook.whatif.commands import Command, with_command
 
 
 class Result(NamedTuple):
-    """`state` is ok, warn, broken, or unknown if a right or an answer is missing. `next` is what to do, if anything."""
+    """`state` is ok, warn, broken, or unknown if a right or an answer is missing. `next` is what to do, if anything, with the
+    command in it; `command` is what to run for that, if nothing of it is left to fill in."""
 
     check: str
     state: str
     text: str
     next: str = ""
+    command: Command = ()
 
 
-ok, warn, broken, unknown = (partial(Result, "", state) for state in ("ok", "warn", "broken", "unknown"))
-"""A result of a check, without its name: `run_checks` knows it."""
+def _result(state: str, text: str, words: str = "", command: Command = ()) -> Result:
+    """A result of a check, without its name: `run_checks` knows it."""
+    return Result("", state, text, with_command(words, command), command)
+
+
+ok, warn, broken, unknown = (partial(_result, state) for state in ("ok", "warn", "broken", "unknown"))
 All = list[Result] | str
 """What a check finds; or a text, if all is good."""
 

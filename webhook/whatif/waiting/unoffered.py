@@ -10,6 +10,7 @@ from webhook.kube.other_gpus import RESOURCES
 from webhook.kube.pod import Pod
 from webhook.placement.constraints import Mask
 from webhook.text import bare, listed, matches, nearest
+from webhook.vendors.catalogue import sharing
 from webhook.whatif.commands import kubectl
 from webhook.whatif.waiting.causes import Cause, Fix
 from webhook.whatif.waiting.nodes import unselected
@@ -22,15 +23,16 @@ def unknown(case: Case, name: str, mask: Mask, alone: Mask) -> Iterator[Cause]:
     offered = sorted(n for n, capacity in s.capacity.items() if "/" in n and capacity[s.alive].any())
     silent = mask & np.array([gpus is None for gpus in s.gpus_at[: len(mask)]], bool)
     if silent.any() and s.policy.gpus.kind(name) is not None:
-        yield from _silent(case, name, silent, alone)
-        return
+        yield from _silent(case, name, silent, alone & silent)
+        if not (mask := mask & ~silent).any():
+            return
     reachable = s.alive & ~unselected(case)
     here = [each for each in offered if s.capacity[each][reachable].any()] or offered
     near = nearest(name, here) or next((each for each in here if vendor(each) == vendor(name)), None)
     offers = f"; they offer {listed(map(bare, offered)) or 'no extended resource at all'}" if "/" in name else ""
     text = f"no node offers {bare(name)}{offers}"
     if any(matches(pattern, name) for pattern in RESOURCES):
-        of = "HAMi" if name.startswith("nvidia.com/") else "what serves it"
+        of = sharing(name) or "what serves it"
         fixes: tuple[Fix | str, ...] = (
             Fix(f"leave {bare(name)} out of the container", pod=_asking(case.pod, None, name)),
         )
