@@ -7,7 +7,9 @@ from typing import Any
 from hypothesis import example, given
 from hypothesis import strategies as st
 
+from tests.builders import container
 from tests.controlplane.nodes import node
+from tests.controlplane.objects import pod
 from tests.placement.oracle import matches
 from tests.served import NODES, POLICY, PROFILES, Server, after, patch_of, plain_pod
 from tests.state.objects import facts
@@ -44,8 +46,13 @@ def allowed_nodes(obj: Pod) -> set[str]:
     }
 
 
+OWN_VOID = {"env": {"NVIDIA_VISIBLE_DEVICES": "void"}}
+
+
 @given(pods(), NAMESPACES)
 @example(plain_pod(), "pinned")
+@example(pod(containers=[container(**OWN_VOID), container("side", gpu=None)]), "default")
+@example(pod(containers=[container("main", **OWN_VOID), container("main", gpu=None)]), "default")
 def test_invariants_of_mutation(before: Pod, namespace: str) -> None:
     server, sent = Server(), copy.deepcopy(before)
     first = server.mutate(before, namespace=namespace)

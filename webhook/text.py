@@ -173,6 +173,15 @@ def amount_number(resource: str, amount: int) -> str:
     return str(amount)
 
 
+def exact_amount(resource: str, amount: int) -> str:
+    """An amount of CPU in thousandths, or of bytes, as Kubernetes writes it: "31500m", "96", "64Gi", "1000000"."""
+    if resource == "cpu":
+        return f"{amount}m" if amount % 1000 else str(amount // 1000)
+    units = (("Ti", 40), ("Gi", 30), ("Mi", 20), ("Ki", 10))
+    unit, bits = next((each for each in units if amount and not amount % (1 << each[1])), ("", 0))
+    return f"{amount >> bits}{unit}"
+
+
 def no_such(kind: str, name: str, known: Sequence[str], where: str = "") -> BadInput:
     """The error for a name that does not exist. It suggests the nearest of the known names."""
     return BadInput(f"no {kind} {quoted(name)}{where}{suggestion(name, known)}")

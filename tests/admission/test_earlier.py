@@ -113,11 +113,7 @@ def test_any_annotation_can_be_recorded_again_or_does_not_count(value: Any) -> N
 # --- whether it holds -------------------------------------------------------------------------------------------------
 
 CHOSEN = Placement(
-    (Ranked("a1", 8, 0, 1.0), Ranked("a2", 6, 1, 0.5)),
-    "pack",
-    weights=(100, 35),
-    total=12,
-    read=read("pack"),
+    (Ranked("a1", 8, 0, 1.0), Ranked("a2", 6, 1, 0.5)), "pack", weights=(100, 35), total=12, read=read("pack")
 )
 
 
@@ -165,10 +161,7 @@ def test_a_pod_that_asks_for_no_more_than_there_is_keeps_its_nodes(containers: l
     assert first_node(reserved(), called_again(*containers)) == ("a1", True)
 
 
-@pytest.mark.parametrize(
-    "more",
-    [pytest.param({GPU: "3"}, id="GPUs"), pytest.param({"cpu": "5"}, id="CPU")],
-)
+@pytest.mark.parametrize("more", [pytest.param({GPU: "3"}, id="GPUs"), pytest.param({"cpu": "5"}, id="CPU")])
 def test_a_pod_that_outgrows_its_node_is_ranked_again(more: dict[str, str]) -> None:
     of = state([*NODES, node("b", 16, cpu=16)])
     of.reserve(AskedPod(pod(containers=[SMALL]), GPUS), CHOSEN, 0)

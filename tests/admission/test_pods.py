@@ -44,7 +44,7 @@ def test_the_request_is_ignored(obj: Pod | None, tweaks: dict[str, Any]) -> None
 def test_a_container_with_0_gpus_gets_no_gpu_by_its_image_and_nothing_that_is_for_gpu_pods() -> None:
     """As a chart writes it where its GPU is switched off."""
     decision = mutated(pod(containers=[container(gpu=0)]))
-    assert orjson.loads(decision.record)["units"] == {"voidDevices": ["added", 1]}
+    assert orjson.loads(decision.record)["units"] == {"voidDevices": ["added", ["main"]]}
     assert decision.placement is None
     written = {each["path"] for each in orjson.loads(decision.patch or b"[]")}
     assert written == {"/spec/containers/0/env", "/metadata/annotations"}
@@ -128,7 +128,7 @@ def test_the_record_of_a_second_call_keeps_what_the_first_one_did() -> None:
     first = patched(pod(gpus=0, requests={GPU: "1"}), cluster)
     first["spec"]["containers"].append(container("proxy", gpu=None))
     second = record_of(patched(first, cluster))["units"]
-    assert second == record_of(first)["units"] | {"voidDevices": ["added", 1]}
+    assert second == record_of(first)["units"] | {"voidDevices": ["added", ["proxy"]]}
     assert second["priorityClass"] == ["set", "gpu-development"]
     assert second["gpuResources"] == ["limitsFilled", 1]
 
@@ -140,8 +140,7 @@ def patched(made: Pod, cluster: ClusterFacts) -> Pod:
 
 
 @pytest.mark.parametrize(
-    "units",
-    [{"tolerations": value} for value in (1, [], {}, [[1]], ["all of them, says its author"])],
+    "units", [{"tolerations": value} for value in (1, [], {}, [[1]], ["all of them, says its author"])]
 )
 def test_a_forged_record_is_no_error_and_adds_no_words_of_its_author(units: dict[str, Any]) -> None:
     forged = pod(

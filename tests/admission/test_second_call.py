@@ -363,15 +363,23 @@ def no_default_loss() -> Server:
 
 
 def test_a_container_that_gets_a_gpu_after_us_may_use_it() -> None:
-    """The container's own env outweighs what the device plugin sets."""
+    """The container's own env outweighs what the device plugin sets. What its author wrote there stays."""
+    void = [{"name": "NVIDIA_VISIBLE_DEVICES", "value": "void"}]
 
     def hook(found: Pod) -> None:
+        sidecar(found)
         found["spec"]["containers"][1]["resources"] = {"limits": {GPU: "1"}, "requests": {GPU: "1"}}
 
-    before = plain_pod(containers=[plain_pod()["spec"]["containers"][0], {"name": "side", "image": "i"}])
-    found = Twice(before, hook)
-    assert found.first["spec"]["containers"][1]["env"] == [{"name": "NVIDIA_VISIBLE_DEVICES", "value": "void"}]
-    assert not found.second["spec"]["containers"][1].get("env")
+    own = {**plain_pod()["spec"]["containers"][0], "env": void}
+    others = [
+        {"name": "side", "image": "i"},
+        {"name": "idle", "image": "i"},
+        {"name": "mine", "image": "i", "env": void},
+    ]
+    found = Twice(plain_pod(containers=[own, *others]), hook)
+    assert [each["env"] for each in found.first["spec"]["containers"]] == [void] * 4
+    assert [each.get("env") for each in found.second["spec"]["containers"]] == [void, None, void, void]
+    assert found.record["units"]["voidDevices"] == ["added", ["idle", "istio-proxy"]]
 
 
 def test_a_pod_that_stays_on_its_node_is_reserved_once() -> None:

@@ -12,7 +12,7 @@ from webhook.cli.completion import main
     [
         pytest.param(["wh"], ["why", ":0"], id="a command"),
         pytest.param(["top", "--wat"], ["--watch", ":0"], id="an option"),
-        pytest.param(["top", "-o", ""], ["table", "wide", "json", "yaml", "name", ":0"], id="a choice"),
+        pytest.param(["top", "-o", ""], ["table", "wide", "json", "yaml", "name", "jsonpath=", ":0"], id="a choice"),
         pytest.param(["policy", "lint", ""], [":0"], id="a file, which the shell completes"),
     ],
 )

@@ -74,7 +74,7 @@ def test_next_steps_are_those_of_the_release_in_its_namespace(tmp_path: Path) ->
     found = {each["check"]: each for each in checked(tmp_path, objects)}
     upgrade = "helm upgrade mine manifests/chart -n gpu --reset-then-reuse-values"
     assert found["webhooks"]["next"] == f"{upgrade}, if nobody meant it"
-    assert found["endpoints"]["next"] == "kubectl -n gpu get pods; run two at least"
+    assert found["endpoints"]["next"] == "run two at least: kubectl -n gpu get pods"
     assert found["certificate"]["next"] == "see certs/README.md, and kubectl -n gpu logs deployment/gpu-admission"
     assert {check for check, each in found.items() if each["state"] != "ok"} == {"webhooks", "endpoints", "certificate"}
 

@@ -41,6 +41,7 @@ RUNS: dict[str, list[list[Any]]] = {
     "drain": [[], ["gpu-f"], ["gpu-a"]],
     "doctor": [[]],
     "policy diff": [["-n", "team"], ["default", "-f", "pods.json"]],
+    "version": [[]],
     "policy test": [[ROOT / "manifests/examples/tests"]],
 }
 

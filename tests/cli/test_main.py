@@ -1,6 +1,6 @@
 """The interface for scripts: input, exit statuses, help.
 
-Covers errors, cli.policy.export, cli.policy.lint, cli.options, cli.serve, cli.terminal.
+Covers errors, cli.policy.export, cli.policy.lint, cli.options, cli.serve, cli.terminal, cli.version.
 """
 
 import json
@@ -16,9 +16,30 @@ import orjson
 import pytest
 
 from tests.cli.given import CONFLICT, GOOD
-from tests.cli.objects import call
+from tests.cli.objects import call, document, write
+from webhook.cli.cluster.answers import QUESTIONS
 from webhook.cli.main import COMMANDS, POLICY
+from webhook.kube.kinds import KINDS
 from webhook.kube.pod import ZONE
+
+
+def test_the_versions_of_client_and_server(tmp_path: Path) -> None:
+    samples = [["gpu_admission_build_info", {"version": "9.9"}, 1.0]]
+    replica = {"kind": "ReplicaMetrics", "metadata": {"name": "r"}, "status": {"samples": samples}}
+    server = {"kind": "ApiServerVersion", "metadata": {"name": "kube-apiserver"}, "status": {"gitVersion": "v1.37.1"}}
+    file = write(tmp_path, replica, server, kinds=(*KINDS, *QUESTIONS))
+    client = version("gpu-admission")
+    assert call("version", "--from", file).stdout == f"Client: {client}\nWebhook: 9.9\nKubernetes: v1.37.1\n"
+    assert call("version", "--client").stdout == f"Client: {client}\n"
+    found = document("version", "--from", file)
+    assert {key: found[key] for key in ("client", "webhook", "kubernetes")} == {
+        "client": client,
+        "webhook": ["9.9"],
+        "kubernetes": "v1.37.1",
+    }
+    unknown = call("version", "--from", write(tmp_path)).stdout.splitlines()
+    assert unknown[1].startswith("Webhook: not known: ")
+    assert unknown[1].endswith("has no metrics of the replicas")
 
 
 def test_the_version_is_that_of_the_package() -> None:

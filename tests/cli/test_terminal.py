@@ -81,9 +81,10 @@ def test_a_table_fits_a_narrow_terminal(capsys: pytest.CaptureFixture[str]) -> N
 
 
 @pytest.mark.usefixtures("narrow")
-def test_columns_are_left_out_before_the_last_one_is_cut(capsys: pytest.CaptureFixture[str]) -> None:
-    table(["POD", "SINCE", "FIX"], [["x" * 12, "45s", "y" * 99]], cut_last=True, drop=["SINCE"])
-    assert capsys.readouterr().out.splitlines() == [f"POD{' ' * 12}FIX", f"{'x' * 12}   {'y' * 24}…"]
+def test_the_last_column_goes_below_and_is_never_cut(capsys: pytest.CaptureFixture[str]) -> None:
+    table(["POD", "SINCE", "FIX"], [["x" * 12, "45s", "fix " * 12]], last_below=True, drop=["SINCE"])
+    fixes = [f"    {'fix ' * 7}fix", "      fix fix fix fix"]
+    assert capsys.readouterr().out.splitlines() == [f"POD{' ' * 12}SINCE", f"{'x' * 12}   45s", *fixes]
 
 
 @pytest.mark.usefixtures("narrow")

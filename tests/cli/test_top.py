@@ -106,11 +106,11 @@ def test_the_document(cluster: Path) -> None:
                 "name": "trainer",
                 "workload": "pod/trainer",
                 "class": "development",
-                "since": 0,
+                "since": None,
                 "gpus": {"nvidia.com/gpu": 6},
             }
         ],
-        "host": {"cpu": {"total": 128000, "free": 128000}, "memory": {"total": 1 << 40, "free": 1 << 40}},
+        "host": {"cpu": {"total": "128", "free": "128"}, "memory": {"total": "1Ti", "free": "1Ti"}},
     }
     assert (
         yaml.safe_load(call("top", "-l", "node-pool=training", "--from", cluster, "-o", "yaml").stdout)["items"]

@@ -55,14 +55,19 @@ def test_the_table_has_a_row_for_each_workload_and_reason(tmp_path: Path) -> Non
     assert "gpu-admission why NAME, or -o wide" in result.stderr
 
 
-def test_a_narrow_terminal_shows_the_pods_and_what_to_do(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """The cause is in the fix, and `why NAME` says it."""
+def test_a_narrow_terminal_shows_the_whole_fix_below_each_pod(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     file = write(tmp_path, node("a"), held(8, "a"), waiting(16), placed(pod("a-name-of-some-length", 4), None))
     terminal(monkeypatch, 60)
-    title, first, second = call("why", "--from", file).stdout.splitlines()
-    assert title == "POD                          FIX (! is enough alone)"
-    assert first == "team/a-name-of-some-length   ! wait for pod/on-a in team (8…"
-    assert second == "team/waits                     ask for 8 nvidia.com/gpu at …"
+    lines = call("why", "--from", file).stdout.splitlines()
+    assert [line for line in lines if not line.startswith(" ")] == [
+        "POD                          GPUS   WHY",
+        "team/a-name-of-some-length      4   GPUs taken",
+        "team/waits                     16   more than any node",
+    ]
+    fixes = " ".join(" ".join([line for line in lines if line.startswith(" ")]).split())
+    assert fixes.startswith(
+        "! wait for pod/on-a in team (8 nvidia.com/gpu on a) to end ask for 8 nvidia.com/gpu at most, "
+    )
 
 
 def test_causes_of_other_nodes_are_one_line_unless_wide(tmp_path: Path) -> None:

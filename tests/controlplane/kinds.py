@@ -13,6 +13,7 @@ NAMESPACED = {
     "/apis/coordination.k8s.io/v1": "Lease",
     "/apis/policy/v1": "PodDisruptionBudget",
     "/apis/scheduling.k8s.io/v1beta1": "PodGroup",  # behind a feature gate
+    "/apis/storage.k8s.io/v1": "CSIStorageCapacity",
     # Of other controllers, which are there only where these run.
     "/apis/jobset.x-k8s.io/v1alpha2": "JobSet",
     "/apis/kubeflow.org/v1": "MPIJob PyTorchJob TFJob",
@@ -30,7 +31,7 @@ CLUSTER_WIDE = {
     "/apis/apiextensions.k8s.io/v1": "CustomResourceDefinition",
     "/apis/node.k8s.io/v1": "RuntimeClass",
     "/apis/scheduling.k8s.io/v1": "PriorityClass",
-    "/apis/storage.k8s.io/v1": "CSINode StorageClass",
+    "/apis/storage.k8s.io/v1": "CSIDriver CSINode StorageClass",
     "/apis/karpenter.kwok.sh/v1alpha1": "KWOKNodeClass",
     "/apis/karpenter.sh/v1": "NodeClaim NodePool",
     "/apis/kueue.x-k8s.io/v1beta2": "ClusterQueue ResourceFlavor",

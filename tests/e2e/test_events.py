@@ -153,9 +153,7 @@ async def test_without_the_rights_it_is_counted_and_logged_once_and_nothing_else
     await api.delete("Pod", "still-fine", TEAM)
 
 
-MADE = [
-    pytest.param(deployment("web", 3, 1, hostPID=True), "ReplicaSet", id="a Deployment"),
-]
+MADE = [pytest.param(deployment("web", 3, 1, hostPID=True), "ReplicaSet", id="a Deployment")]
 
 
 @pytest.mark.parametrize(("made", "kind"), MADE)

@@ -83,12 +83,7 @@ async def kubectl(scene: Scene, *arguments: str) -> None:
     await asyncio.to_thread(scene.plane.kubectl, *arguments)
 
 
-REPLACED = [
-    expired,
-    garbage,
-    deleted_and_applied_again,
-    emptied_while_a_replica_starts_anew,
-]
+REPLACED = [expired, garbage, deleted_and_applied_again, emptied_while_a_replica_starts_anew]
 
 
 @pytest.mark.parametrize("what", REPLACED, ids=lambda what: what.__name__)

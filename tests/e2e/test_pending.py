@@ -6,7 +6,7 @@ others are nodes that are not for them.
 
 import asyncio
 import time
-from collections.abc import Awaitable, Callable, Iterable, Mapping
+from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
 from typing import Any, TypeVar
 
 import pytest
@@ -24,6 +24,7 @@ from tests.e2e.pending.nodes import NODES
 from tests.e2e.pending.workloads import WORKLOADS
 from webhook.cli.cluster.load import load
 from webhook.whatif.answers import KINDS, Answer, answers
+from webhook.whatif.cluster.snapshot import Snapshot
 from webhook.whatif.offline import load_policy
 from webhook.whatif.waiting.scheduler_message import reasons, unexplained
 
@@ -140,7 +141,17 @@ def _labelled(node: Json, tag: str) -> Json:
     return node
 
 
-async def play(cases: list[Case], plane: ControlPlane, kind: type[Play] = Play) -> list[Play]:
+def _each_answer(snapshot: Snapshot) -> dict[str, list[Answer]]:
+    return _by_namespace(answers(snapshot, POLICY, None), lambda answer: answer.namespace)
+
+
+async def play(
+    cases: Sequence[Case],
+    plane: ControlPlane,
+    kind: type[Play] = Play,
+    found: Callable[[Snapshot], Any] = _each_answer,
+) -> list[Play]:
+    """`found`: what `kind.is_answered` takes."""
     async with Api.of(plane.kubeconfig) as api:
         plays = [kind(api, case, number) for number, case in enumerate(cases)]
         before = {kind: {o["metadata"]["name"] for o in await api.list(kind)} for kind in EVERYWHERE}
@@ -150,9 +161,8 @@ async def play(cases: list[Case], plane: ControlPlane, kind: type[Play] = Play) 
             async def pods() -> dict[str, list[Json]]:
                 return _by_namespace(await api.list("Pod"), lambda pod: str(pod["metadata"]["namespace"]))
 
-            async def answered() -> dict[str, list[Answer]]:
-                snapshot = await asyncio.to_thread(load, plane.kubeconfig, None, KINDS)
-                return _by_namespace(answers(snapshot, POLICY, None), lambda answer: answer.namespace)
+            async def answered() -> Any:
+                return found(await asyncio.to_thread(load, plane.kubeconfig, None, KINDS))
 
             await _each(plays, kind.prepare)
             await _until(plays, pods, kind.is_settled)

@@ -164,7 +164,7 @@ async def test_tolerations_of_gpu_nodes_that_are_patched_into_a_pod_without_a_gp
 HUGE = [
     pytest.param(
         trainer(tolerations=[{"key": f"k{n}", "operator": "Exists"} for n in range(30_000)]), id="30,000 tolerations"
-    ),
+    )
 ]
 
 

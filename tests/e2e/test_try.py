@@ -28,11 +28,7 @@ MADE = [
 
 
 async def test_as_many_start_as_was_said_and_where(
-    control_plane: ControlPlane,
-    installed: Installed,
-    api: Api,
-    nodes: MakeNodes,
-    team: str,
+    control_plane: ControlPlane, installed: Installed, api: Api, nodes: MakeNodes, team: str
 ) -> None:
     await nodes([node(f"sim-{letter}") for letter in "abc"])
 

@@ -1,6 +1,5 @@
 """Containers without a GPU get no GPU by their image."""
 
-import json
 from typing import Any
 
 import pytest
@@ -11,7 +10,7 @@ from tests.injectors.applied import applied, unchanged
 from webhook.framework.interface import Outcome
 from webhook.injectors.void_devices import VoidDevices
 from webhook.kube.asked import AskedPod
-from webhook.kube.pod import DECISION, Pod
+from webhook.kube.pod import Pod
 from webhook.policy.model import Policy
 
 OWN = r"/spec/(containers|initContainers)/\d+/env(/-)?"
@@ -34,7 +33,11 @@ def test_left_alone(before: Pod) -> None:
 
 @pytest.mark.parametrize(
     ("scheduler", "outcome"),
-    [("kai-scheduler", Outcome("none")), ("default-scheduler", Outcome("added", 1)), (None, Outcome("added", 1))],
+    [
+        ("kai-scheduler", Outcome("none")),
+        ("default-scheduler", Outcome("added", ["main"])),
+        (None, Outcome("added", ["main"])),
+    ],
 )
 def test_nothing_is_set_only_for_a_scheduler_that_hands_out_parts_of_gpus(
     scheduler: str | None, outcome: Outcome
@@ -89,7 +92,7 @@ def test_all_but_the_container_that_gets_the_part_of_a_gpu_see_none(named: dict[
 def test_a_container_without_a_gpu_gets_void(fields: dict[str, Any], env: list[Any]) -> None:
     after, outcome = applied(VoidDevices(), case(pod(containers=[PLAIN | fields])), OWN)
     assert after["spec"]["containers"] == [PLAIN | fields | {"env": env}]
-    assert outcome == Outcome("added", 1)
+    assert outcome == Outcome("added", ["main"])
 
 
 @pytest.mark.parametrize(
@@ -117,15 +120,7 @@ def test_the_variable_of_the_vendor_whose_gpus_the_pod_asks_for_is_set_too(resou
     assert "env" not in gpu
     assert beside["env"] == [VOID, *hidden]
     assert claims["env"] == [VOID], "what a driver of DRA sets there is not known"
-    assert outcome == Outcome("added", 2)
-
-
-def test_what_the_author_wrote_is_not_taken_away_with_what_was_added() -> None:
-    both = {"name": "both", "image": "i", "resources": {"limits": {"nvidia.com/gpu": "1"}}, "env": [VOID]}
-    first, _ = applied(VoidDevices(), case(pod(containers=[PLAIN, both])), OWN)
-    record = json.dumps({"units": {"voidDevices": ["added", 1]}})
-    first["metadata"].setdefault("annotations", {})[DECISION] = record
-    assert unchanged(VoidDevices(), case(first)) == Outcome("none")
+    assert outcome == Outcome("added", ["beside", "claiming"])
 
 
 def test_init_containers_and_sidecars_beside_a_gpu_container_get_void() -> None:
@@ -133,7 +128,7 @@ def test_init_containers_and_sidecars_beside_a_gpu_container_get_void() -> None:
     after, outcome = applied(VoidDevices(), case(before), OWN)
     assert [c["env"] for c in after["spec"]["initContainers"]] == [[VOID], [VOID]]
     assert "env" not in after["spec"]["containers"][0]
-    assert outcome == Outcome("added", 2)
+    assert outcome == Outcome("added", ["i", "s"])
 
 
 def test_variable_and_value_are_settings() -> None:

@@ -16,12 +16,7 @@ PRODUCT = "nvidia.com/gpu.product"
 
 
 def test_the_demand_is_sorted_and_counts_the_pod_itself() -> None:
-    assert demand_of(pod("p", 2)).requests == (
-        ("cpu", 4000),
-        ("memory", 16 << 30),
-        (GPU, 2),
-        ("pods", 1),
-    )
+    assert demand_of(pod("p", 2)).requests == (("cpu", 4000), ("memory", 16 << 30), (GPU, 2), ("pods", 1))
 
 
 def test_a_request_of_zero_is_no_part_of_the_demand() -> None:

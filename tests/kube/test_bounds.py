@@ -44,10 +44,7 @@ WITHIN = [
     pytest.param("pod", id="no pod at all"),
     pytest.param({"metadata": {}}, id="a pod without a spec"),
     pytest.param(
-        {
-            "metadata": {"labels": 3},
-            "spec": {"containers": True, "volumes": "x", "affinity": [1], "nodeSelector": 5},
-        },
+        {"metadata": {"labels": 3}, "spec": {"containers": True, "volumes": "x", "affinity": [1], "nodeSelector": 5}},
         id="fields of other types",
     ),
     pytest.param(

@@ -161,12 +161,7 @@ def test_what_it_reads_is_known() -> None:
     ]
     assert [
         selector.may_read(name) for name in ("gpu.nvidia.com/type", "x/any", "gpu.nvidia.com/memory", "y/type")
-    ] == [
-        True,
-        True,
-        False,
-        False,
-    ]
+    ] == [True, True, False, False]
 
 
 def test_work_is_taken_before_it_is_done() -> None:

@@ -35,18 +35,14 @@ WORKER: Way = dict(
         of("StatefulSet", "llama", ("LeaderWorkerSet", "llama")),
     ]
 )
-RAY: Way = dict(
-    [of("Pod", "w", ("RayCluster", "fit-x7k2p")), of("RayCluster", "fit-x7k2p", ("RayJob", "fit"))],
-)
+RAY: Way = dict([of("Pod", "w", ("RayCluster", "fit-x7k2p")), of("RayCluster", "fit-x7k2p", ("RayJob", "fit"))])
 CIRCLE: Way = dict([of("Pod", "a", ("Job", "b")), of("Job", "b", ("JobSet", "c")), of("JobSet", "c", ("Job", "b"))])
 ALONE: Way = dict([of("Pod", "a")])
 UNREAD: Way = dict([of("Pod", "a", ("Job", "b"))])
 LABELLED: Way = dict(
     [of("Pod", "a", ("Job", "b"), **{JOBSET_LABEL: "train", "trainer.kubeflow.org/trainjob-ancestor-step": "trainer"})]
 )
-READ_IN_PART: Way = dict(
-    [of("Pod", "a", ("Job", "b")), of("Job", "b", ("JobSet", "train"), **{JOBSET_LABEL: "train"})],
-)
+READ_IN_PART: Way = dict([of("Pod", "a", ("Job", "b")), of("Job", "b", ("JobSet", "train"), **{JOBSET_LABEL: "train"})])
 LEADER: Way = dict([of("Pod", "llama-0", ("StatefulSet", "llama"), **{"leaderworkerset.sigs.k8s.io/name": "llama"})])
 SUBMITTER: Way = dict(
     [

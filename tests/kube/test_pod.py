@@ -11,15 +11,7 @@ from tests.builders import GPU, GPUS, container
 from tests.controlplane.objects import pod
 from webhook.errors import QuantityError
 from webhook.kube.asked import AskedPod
-from webhook.kube.pod import (
-    Owner,
-    asks_for_gpu,
-    clean_path,
-    containers,
-    gpu_counts,
-    owner,
-    requests_of,
-)
+from webhook.kube.pod import Owner, asks_for_gpu, clean_path, containers, gpu_counts, owner, requests_of
 from webhook.kube.pod_requests import total_requests
 
 

@@ -66,10 +66,7 @@ READ = [
     pytest.param(DEPLOYMENT | SCALE, id="its scale"),
     pytest.param({"kind": {"kind": "Endpoints"}, "resource": {"resource": "endpoints"}}, id="a kind that ends in s"),
     pytest.param(
-        {
-            "kind": {"group": "a.io", "kind": "Octopus"},
-            "resource": {"group": "a.io", "resource": "octopodes"},
-        },
+        {"kind": {"group": "a.io", "kind": "Octopus"}, "resource": {"group": "a.io", "resource": "octopodes"}},
         id="an unknown kind",
     ),
     pytest.param({"object": {"apiVersion": "v1", "kind": "Pod"}}, id="a pod with apiVersion and kind"),

@@ -288,10 +288,7 @@ def of_job(number: int, name: str, gpus: int = 8) -> dict[str, Any]:
 def of_replica(name: str, host: int) -> dict[str, Any]:
     """A worker of a multi-host replica of a RayCluster."""
     made = member(f"{name}-{host}", kind="RayCluster")
-    made["metadata"]["labels"] = {
-        "ray.io/worker-group-replica-name": name,
-        "ray.io/replica-host-index": str(host),
-    }
+    made["metadata"]["labels"] = {"ray.io/worker-group-replica-name": name, "ray.io/replica-host-index": str(host)}
     return made
 
 

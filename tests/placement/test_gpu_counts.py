@@ -177,9 +177,7 @@ pods_anywhere = st.lists(st.tuples(st.integers(0, 5), st.integers(1, 4), st.samp
 
 @given(nodes_of_any_kind, pods_anywhere, pods_anywhere)
 def test_the_states_add_up_to_what_the_nodes_have(
-    kinds: list[tuple[int, int, bool, str]],
-    bound: list[tuple[int, int, str]],
-    promised: list[tuple[int, int, str]],
+    kinds: list[tuple[int, int, bool, str]], bound: list[tuple[int, int, str]], promised: list[tuple[int, int, str]]
 ) -> None:
     """Counted from the objects once more. Pods may have more than a node says it has: then these are all of it."""
     nodes = []

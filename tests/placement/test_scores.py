@@ -138,7 +138,7 @@ SPECS = [
         {
             "affinity": {
                 "nodeAffinity": {
-                    "preferredDuringSchedulingIgnoredDuringExecution": [{"weight": 7, "preference": _TERM}],
+                    "preferredDuringSchedulingIgnoredDuringExecution": [{"weight": 7, "preference": _TERM}]
                 }
             },
             "tolerations": [{"operator": "Exists"}],

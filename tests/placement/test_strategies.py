@@ -87,11 +87,7 @@ PINNED = popular((demand(), 0.5)) + popular((demand(), 0.5), models=(2,))
         ],
         *[
             pytest.param(
-                [(8, 96, 768, 0), (left, 48, 384, 0)],
-                demand(gpus),
-                seen,
-                1,
-                id=f"{gpus} of {left} before a whole node",
+                [(8, 96, 768, 0), (left, 48, 384, 0)], demand(gpus), seen, 1, id=f"{gpus} of {left} before a whole node"
             )
             for left in range(1, 8)
             for gpus in range(1, left + 1)

@@ -12,10 +12,7 @@ def claiming(*requests: ClaimRequest) -> Case:
     return case(pod(gpus=0), claimed=requests)
 
 
-ALLOWED: dict[str, Case] = {
-    "no claim": claiming(),
-    "a claim without a toleration of everything": claiming(asking()),
-}
+ALLOWED: dict[str, Case] = {"no claim": claiming(), "a claim without a toleration of everything": claiming(asking())}
 
 REFUSED: dict[str, tuple[Case, list[str]]] = {
     "everything tolerated": (
@@ -25,5 +22,5 @@ REFUSED: dict[str, tuple[Case, list[str]]] = {
             "wanted tolerations with a key. "
             "Name the taint that the work can bear: others mark devices that are broken or being removed."
         ],
-    ),
+    )
 }

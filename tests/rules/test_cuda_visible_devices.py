@@ -33,18 +33,12 @@ def message(seen: str, index: int = 0) -> list[str]:
 
 _REFERENCE = {CUDA: {"configMapKeyRef": {}}}
 REFUSED: dict[str, tuple[Case, list[str]]] = {
-    "a GPU that is not there": (
-        case(pod(env={CUDA: "3"})),
-        message(f'{CUDA}="3" in container "main" with 1 GPU'),
-    ),
+    "a GPU that is not there": (case(pod(env={CUDA: "3"})), message(f'{CUDA}="3" in container "main" with 1 GPU')),
     "one of two": (
         case(pod(gpus=2, env={"A": "b", CUDA: "0"})),
         message(f'{CUDA}="0" in container "main" with 2 GPUs', 1),
     ),
-    "one GPU too many": (
-        case(pod(env={CUDA: "0,1"})),
-        message(f'{CUDA}="0,1" in container "main" with 1 GPU'),
-    ),
+    "one GPU too many": (case(pod(env={CUDA: "0,1"})), message(f'{CUDA}="0,1" in container "main" with 1 GPU')),
     "a GPU in a container that asks for none": (
         case(pod(gpus=0, env={"HIP_VISIBLE_DEVICES": "0"})),
         message('HIP_VISIBLE_DEVICES="0" in container "main" with 0 GPUs'),

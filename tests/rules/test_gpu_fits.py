@@ -90,10 +90,7 @@ REFUSED: dict[str, tuple[Case, list[str]]] = {
         ["spec: saw this, wanted that. Do it."],
     ),
     "a label that no node has, where the policy says so": (case(pod(), rule=DENY, **LABEL), of_label()),
-    "the same in a template": (
-        case(pod(owned_by="Job"), rule=DENY, template=Template(None), **LABEL),
-        of_label(),
-    ),
+    "the same in a template": (case(pod(owned_by="Job"), rule=DENY, template=Template(None), **LABEL), of_label()),
 }
 _WORDS = 'request "gpu" of template "train"'
 _NO_NODE = "devices that no node has"

@@ -97,11 +97,7 @@ REFUSED: dict[str, tuple[Case, list[str]]] = {
     },
     "memory with a unit": (
         case(part(gpu_memory="4Gi")),
-        message(
-            "gpu-memory",
-            '"4Gi"',
-            'megabytes of GPU memory, as a whole number above 0. Write it as in "4096".',
-        ),
+        message("gpu-memory", '"4Gi"', 'megabytes of GPU memory, as a whole number above 0. Write it as in "4096".'),
     ),
     "half a device": (
         case(part(gpu_fraction="0.5", gpu_fraction_num_devices="0.5")),

@@ -98,35 +98,17 @@ REFUSED: dict[str, tuple[Case, list[str]]] = {
         case(pod(init=[sidecar("s", gpu=4), sidecar("t", gpu=3), container("setup", gpu=2)])),
         in_all(9),
     ),
-    "a size between two that fill nodes": (
-        case(pod(gpus=3), rule=SIZES),
-        in_container(3, end=_SIZES.format("2 or 4")),
-    ),
-    "a size above the largest": (
-        case(pod(gpus=12), rule=SIZES),
-        in_container(12, end=_SIZES.format("8")),
-    ),
-    "GPUs of a DeviceClass count for the pod": (
-        asks(*"abc", nvidia="4"),
-        in_all(12),
-    ),
-    "more than any server has, by default": (
-        case(pod(gpus=100), rule=GpuLimit()),
-        in_container(100, 16),
-    ),
+    "a size between two that fill nodes": (case(pod(gpus=3), rule=SIZES), in_container(3, end=_SIZES.format("2 or 4"))),
+    "a size above the largest": (case(pod(gpus=12), rule=SIZES), in_container(12, end=_SIZES.format("8"))),
+    "GPUs of a DeviceClass count for the pod": (asks(*"abc", nvidia="4"), in_all(12)),
+    "more than any server has, by default": (case(pod(gpus=100), rule=GpuLimit()), in_container(100, 16)),
     "a claim for more devices than a request may have": (claiming(asking(5)), in_claim(5)),
     "of alternatives the largest": (
         claiming(asking(1, others=(Alternative(5, "whole"), Alternative(9, "slice")))),
         in_claim(5),
     ),
-    "a resource that a DeviceClass for GPUs stands for": (
-        asks(own_gpu="5"),
-        in_container(5, name="dra.example/gpu"),
-    ),
-    "GPUs of any DeviceClass count for the pod, beside claims": (
-        asks(*"ab", h100="3", more=(asking(3),)),
-        in_all(9),
-    ),
+    "a resource that a DeviceClass for GPUs stands for": (asks(own_gpu="5"), in_container(5, name="dra.example/gpu")),
+    "GPUs of any DeviceClass count for the pod, beside claims": (asks(*"ab", h100="3", more=(asking(3),)), in_all(9)),
     "all devices of a node": (claiming(asking(None, most=8)), in_claim("all devices of a node, 8")),
     "claims and resources together": (claiming(asking(4), asking(1), gpu=4), in_all(9)),
     "a size of a claim": (claiming(asking(3), rule=SIZES), in_claim(3, _SIZES.format("2 or 4"))),
@@ -136,5 +118,5 @@ REFUSED: dict[str, tuple[Case, list[str]]] = {
     ),
 }
 WARNED: dict[str, tuple[Case, list[str]]] = {
-    "many devices of which nobody knows what they are": (claiming(asking(5, kind="")), in_claim(5)),
+    "many devices of which nobody knows what they are": (claiming(asking(5, kind="")), in_claim(5))
 }

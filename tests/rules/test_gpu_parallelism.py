@@ -121,9 +121,6 @@ REFUSED: dict[str, tuple[Case, list[str]]] = {
     "a part of each of two nodes, rounded up": (running("--tp", "3", "--nnodes", "2"), message("--tp 3", 2)),
     "several pods, each with unused GPUs": (running(TP, "4", owned_by="LeaderWorkerSet"), message(f"{TP} 4", 4)),
     "each replica of a Deployment": (running(TP, "4", gpu=2, owned_by="ReplicaSet"), message(f"{TP} 4", 4, 2)),
-    "a Job of one pod": (
-        running(TP, "4", gpu=2, owned_by="Job", template=Template(1)),
-        message(f"{TP} 4", 4, 2),
-    ),
+    "a Job of one pod": (running(TP, "4", gpu=2, owned_by="Job", template=Template(1)), message(f"{TP} 4", 4, 2)),
     "the size of the world, on this machine": (running(env=_HERE, gpu=2), message("WORLD_SIZE=4", 4, 2, "env")),
 }

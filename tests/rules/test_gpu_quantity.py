@@ -52,10 +52,7 @@ REFUSED: dict[str, tuple[Case, list[str]]] = {
         case(pod(gpus="500m"), cluster=POOLS),
         [message(_HALF, f"{_WHOLE}Ask for 1, {_OFFERED}")],
     ),
-    "half a GPU, where the cluster has none": (
-        case(pod(gpus="500m")),
-        [message(_HALF, f"{_WHOLE}Ask for 1, {_NONE}")],
-    ),
+    "half a GPU, where the cluster has none": (case(pod(gpus="500m")), [message(_HALF, f"{_WHOLE}Ask for 1, {_NONE}")]),
     "half a GPU as the user wrote it, with a cluster not yet known": (
         case(pod(gpus="0.5"), cluster=UNKNOWN),
         [message('"0.5"', f"{_WHOLE}Ask for 1, or for a MIG profile or a shared GPU if the cluster offers them")],

@@ -26,10 +26,7 @@ REFUSED: dict[str, tuple[Case, list[str]]] = {
         case(pod(nodeName="gpu-a1"), groups=("system:authenticated",)),
         [f'spec.nodeName: saw "gpu-a1", {_END}'],
     ),
-    "a tenant, without a GPU": (
-        case(pod(gpus=0, nodeName="gpu-a1")),
-        [f'spec.nodeName: saw "gpu-a1", {_END}'],
-    ),
+    "a tenant, without a GPU": (case(pod(gpus=0, nodeName="gpu-a1")), [f'spec.nodeName: saw "gpu-a1", {_END}']),
     "a pod of a tenant with the annotation of mirror pods": (
         case(pod(nodeName="gpu-a1", annotations={"kubernetes.io/config.mirror": "x"})),
         [f'spec.nodeName: saw "gpu-a1", {_END}'],

@@ -85,9 +85,6 @@ REFUSED: dict[str, tuple[Case, list[str]]] = {
         ),
         message('4 GPUs in container "b"', 1),
     ),
-    "one GPU, where the policy says so": (
-        case(pod(), rule=SharedMemory(gpus=1)),
-        message('1 GPU in container "main"'),
-    ),
+    "one GPU, where the policy says so": (case(pod(), rule=SharedMemory(gpus=1)), message('1 GPU in container "main"')),
     "a pod of KubeRay without it": (several(owned_by="RayCluster"), MAIN),
 }

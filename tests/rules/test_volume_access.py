@@ -62,8 +62,5 @@ REFUSED: dict[str, tuple[Case, list[str]]] = {
         [message("4 replicas")],
     ),
     "one that may be scaled": (template(1, up_to=9), [message('up to 9 replicas by HorizontalPodAutoscaler "chat"')]),
-    "each of two claims": (
-        template(2, claims("lock"), claims("weights")),
-        [LOCK, message("2 replicas", 1)],
-    ),
+    "each of two claims": (template(2, claims("lock"), claims("weights")), [LOCK, message("2 replicas", 1)]),
 }

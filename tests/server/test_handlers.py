@@ -14,6 +14,7 @@ from tests.strategies import PREFERRED, ZONE
 from webhook.injectors.tolerations import Tolerations
 from webhook.kube.pod import DECISION
 from webhook.placement.strategies import WEIGHTS
+from webhook.policy.model import Policy
 from webhook.rules.gpu_limit import GpuLimit
 from webhook.server.http import Early
 
@@ -148,7 +149,7 @@ def test_a_bug_is_not_reported_as_a_bad_request(monkeypatch: pytest.MonkeyPatch)
     """The server answers 500, and the failure policy decides. The pod is never allowed by accident."""
     monkeypatch.setattr(Tolerations, "inject", _broken)
     monkeypatch.setattr(GpuLimit, "check", _broken)
-    server = Server()
+    server = Server(policy=Policy.load("{}"))
     for hook in (server.handlers.mutate, server.handlers.validate):
         with pytest.raises(ZeroDivisionError):
             hook(review(plain_pod()))

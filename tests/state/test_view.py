@@ -64,10 +64,7 @@ def test_nothing_is_known_of_an_empty_cluster() -> None:
 
 
 def test_the_taints_are_those_of_nodes_with_gpus_each_once_and_sorted() -> None:
-    assert pools().view(0).gpu_taints(GPUS) == (
-        Taint(GPU, "present", "NoSchedule"),
-        Taint("spot", "", "NoExecute"),
-    )
+    assert pools().view(0).gpu_taints(GPUS) == (Taint(GPU, "present", "NoSchedule"), Taint("spot", "", "NoExecute"))
 
 
 def test_domains_and_label_values_are_those_of_nodes_with_gpus() -> None:

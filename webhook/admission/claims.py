@@ -41,4 +41,4 @@ def validate(request: Request, policy: Policy, cluster: Cluster) -> Decision:
     except (KeyError, TypeError, AttributeError, ValueError):
         raise BadReview(f"request.object: wanted a {request.kind} of resource.k8s.io/v1, saw another shape") from None
     context = context_of(request, pod, policy, cluster, profile, None, claimed=claimed)
-    return decided(request, findings_of(context.pod, context, policy.units[profile.name].claim_rules), policy, profile)
+    return decided(request, findings_of(context.pod, context, policy.units[profile.name].of_claims), policy, profile)

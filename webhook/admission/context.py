@@ -24,7 +24,7 @@ from webhook.kube.pod import (
 from webhook.kube.review import Request
 from webhook.placement.placer import Placer
 from webhook.placement.strategies import keeps_apart
-from webhook.policy.model import Policy, Profile
+from webhook.policy.model import Checks, Policy, Profile
 from webhook.text import quoted
 
 MAX_FINDINGS = 20
@@ -33,9 +33,8 @@ _MAX_OLD_FINDINGS = 200
 """Maximum number of findings per rule in the old object. Only these are subtracted from the findings in the new object."""
 _SIZE = "podSize"
 """The unit name under which messages and metrics report an exceeded bound. No policy can turn it off."""
-Rules = Sequence[tuple[str, Rule]]
 Injectors = Sequence[tuple[str, Injector]]
-"""Both with their names, in run order."""
+"""With their names, in run order."""
 
 
 class NamespaceProfile(NamedTuple):
@@ -131,19 +130,18 @@ class Injected(NamedTuple):
 
 def injected(injectors: Injectors, edit: Edit, context: Context) -> Injected:
     """Change the pod of `edit` by these injectors. It is read once more if it was changed before the node is chosen."""
-    outcomes, idle, pod = dict[str, Outcome](), dict[str, Injector](), None
-
-    def left() -> AskedPod:
-        return AskedPod(edit.object, context.gpus) if edit else context.pod
-
+    outcomes: dict[str, Outcome] = {}
+    idle: dict[str, Injector] = {}
+    pod: AskedPod | None = None
     for name, injector in injectors:
         if injector.chooses:
-            context = context._replace(pod=(pod := left()))
+            pod = context.pod.changed(edit.object)
+            context = context._replace(pod=pod)
         before = len(edit.operations)
         outcomes[name] = injector.apply(edit, context)
         if len(edit.operations) == before:
             idle[name] = injector
-    return Injected(outcomes, idle, pod or left())
+    return Injected(outcomes, idle, pod or context.pod.changed(edit.object))
 
 
 def _claimable(cluster: Cluster) -> frozenset[str]:
@@ -156,18 +154,26 @@ def exempt(request: Request, pod: Pod, profile: NamespaceProfile) -> bool:
     return any([exemption.covers(request, pod) for exemption in profile.settings.exempt])
 
 
-def findings_of(pod: AskedPod, context: Context, rules: Rules) -> list[UnitFinding]:
+def findings_of(pod: AskedPod, context: Context, checks: Checks) -> list[UnitFinding]:
     """The findings of the rules. On an UPDATE only those that the old object does not have.
 
     Each rule yields at most MAX_FINDINGS, so that neither the message nor the time grows with the pod. Findings of several
     rules with the same cause are reported by one of them: the first that denies, else the first.
     """
+    found: list[tuple[str, Rule, Finding]] = []
     if context.old is None:
-        found = [(name, rule, f) for name, rule in rules for f in islice(rule.check(pod, context), MAX_FINDINGS)]
+        for name, rule, check in checks:
+            most = len(found) + MAX_FINDINGS
+            for finding in check(pod, context):
+                found.append((name, rule, finding))
+                if len(found) == most:
+                    break
     else:
         old = AskedPod(_without_changed(context.old, pod.json), context.gpus)
-        new = ((name, rule, _new(rule.check(pod, context), rule, old, context)) for name, rule in rules)
+        new = ((name, rule, _new(check(pod, context), rule, old, context)) for name, rule, check in checks)
         found = [(name, rule, f) for name, rule, of_rule in new for f in islice(of_rule, MAX_FINDINGS)]
+    if not found:
+        return []
     findings: list[UnitFinding] = []
     by_cause: dict[str, UnitFinding] = {}
     for name, rule, finding in found:

@@ -59,7 +59,7 @@ class Choice(NamedTuple):
         terms, pinned = self._written(pod.json, record)
         before = Edit(pod.json)
         remove_terms(before, terms, pinned)
-        bare = AskedPod(before.object, pod.gpus) if before else pod
+        bare = pod.changed(before.object)
         if earlier.nodes and self._holds(edit, bare, earlier):
             return earlier
         first = earlier.nodes[0].node if earlier.nodes else ""
@@ -133,7 +133,8 @@ def _names_first(edit: Edit, earlier: Placement) -> bool:
 def outcomes_of_earlier(pod: Pod, idle: Mapping[str, Injector]) -> dict[str, Outcome]:
     """What an earlier call did by the injectors that are `idle` in this one. Only the new record repeats it, and only results
     that the injector has: anybody can write a record."""
-    record = record_of(pod)
+    if not (record := record_of(pod)):
+        return {}
     found = {name: entry for name in idle if (entry := outcome_of(record, name))}
     known = {name: entry for name, entry in found.items() if entry[0] in list(idle[name].sentences)}
     return {name: Outcome(*entry[:2]) for name, entry in known.items()}

@@ -104,10 +104,10 @@ def _refused_early(
 ) -> Decision | None:
     """A refusal with the findings of all rules, if the API server would refuse the pod before the validating hook; else None.
     `pod`: after the injectors."""
-    early = findings_of(pod, context, policy.units[profile.name].early_rules)
+    early = findings_of(pod, context, policy.units[profile.name].early)
     if not denials(early) or exempt(request, pod.json, profile):
         return None
-    findings = findings_of(pod, context, policy.units[profile.name].rules)
+    findings = findings_of(pod, context, policy.units[profile.name].checks)
     decision = decided(request, findings, policy, profile, context.workload.name)
     return decision._replace(warnings=without_none(profile.warning, context.workload.warning))
 
@@ -146,7 +146,7 @@ def validate(request: Request, policy: Policy, cluster: Cluster, placer: Placer 
     asked = context.pod
     if injected:
         asked, would = _after_injectors(context, policy, profile)
-    findings = findings_of(asked, context, policy.units[profile.name].rules)
+    findings = findings_of(asked, context, policy.units[profile.name].checks)
     return decided(request, findings, policy, profile, context.workload.name, would)
 
 

@@ -114,7 +114,7 @@ def _early(review: _Review, template: Template) -> list[UnitFinding]:
     """The findings that the API server would refuse as well, in the template as it is before any injector."""
     if review.exempts(template):
         return []
-    rules = review.policy.units[review.profile.name].early_rules
+    rules = review.policy.units[review.profile.name].early
     context = review.context(template, template.pod, None)
     denied = denials(findings_of(context.pod, context, rules))
     return [_in_template(finding, template) for finding in denied]
@@ -204,7 +204,7 @@ def _of_part(
 ) -> list[UnitFinding]:
     """The findings on a template that its controller completes: only what holds for whatever is added to it."""
     changes += [context.workload.warning, switch_warning(pod)]
-    rules = [pair for pair in policy.units[profile.name].rules if not pair[1].of_whole_pods]
+    rules = [pair for pair in policy.units[profile.name].checks if not pair[1].of_whole_pods]
     return [*findings_of(AskedPod(pod, policy.gpus), context, rules)]
 
 
@@ -224,7 +224,7 @@ def _findings(
             changes.append(f"its pods will get: {', '.join(found.done)}")
         pod = found.pod
     context = context._replace(claimed=context.cluster.claimed(pod.json, context.namespace))
-    yield from findings_of(pod, context, policy.units[profile.name].rules)
+    yield from findings_of(pod, context, policy.units[profile.name].checks)
     beyond = beyond_limits(pod.json, context.cluster.limit_ranges(context.namespace))
     for finding in islice(beyond, MAX_FINDINGS):
         yield UnitFinding(UNIT, "foretold", finding)

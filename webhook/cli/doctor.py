@@ -1,5 +1,6 @@
 """`gpu-admission doctor`: checks the installation and the cluster, and names the next step for each problem."""
 
+import shlex
 from collections import Counter
 from collections.abc import Iterable, Iterator
 from typing import Annotated, Final
@@ -125,6 +126,7 @@ def results(snapshot: Snapshot, named: str | None = None) -> Iterator[Result]:
             yield Result("policy", "warn", text, snapshot.release.created("policy"))
     except PolicyError as error:
         text = f"{plural(len(error.problems), 'problem')}: {listed(error.problems, 2)}; the last good one is in force"
-        yield Result("policy", "broken", text, f"{snapshot.release.edit_policy}, then gpu-admission policy lint")
+        step = f"{shlex.join(snapshot.release.edit_policy)}, then gpu-admission policy lint"
+        yield Result("policy", "broken", text, step)
         policy = load_policy()
     yield from run_checks(snapshot, policy)

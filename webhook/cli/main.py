@@ -30,6 +30,7 @@ COMMANDS: Final[Mapping[str, str]] = {
     "doctor": "doctor:doctor",
     "snapshot": "snapshot:snapshot",
     "ui": "ui.command:ui",
+    "version": "version:version",
     "serve": "serve:serve",
     "certs": "serve:certs",
 }

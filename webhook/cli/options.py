@@ -1,9 +1,11 @@
 """Arguments and options that several commands share."""
 
 from pathlib import Path
-from typing import Annotated, Literal
+from typing import Annotated, Final
 
 import typer
+
+from webhook.text import quoted
 
 Files = Annotated[
     list[str] | None,
@@ -49,6 +51,26 @@ Metrics = Annotated[
 ]
 
 
-Format = Literal["table", "wide", "json", "yaml", "name"]
+JSONPATH: Final = "jsonpath="
+_FORMATS: Final = ("table", "wide", "json", "yaml", "name")
+
+
+def _format(text: str) -> str:
+    if text not in _FORMATS and not text.startswith(JSONPATH):
+        raise typer.BadParameter(f"saw {quoted(text)}, wanted one of {', '.join(_FORMATS)}, {JSONPATH}TEMPLATE")
+    return text
+
+
+Output = Annotated[
+    str,
+    typer.Option(
+        "-o",
+        "--output",
+        parser=_format,
+        metavar="|".join((*_FORMATS, f"{JSONPATH}TEMPLATE")),
+        autocompletion=lambda: [*_FORMATS, JSONPATH],
+        help="`json` and `yaml` are for scripts, and do not change. A template is as kubectl takes it, with text as it stands, "
+        "`{range}` and `{end}`; its filters compare two values.",
+    ),
+]
 """How an answer is printed: a table for people, a document for programs, or the names alone, for other commands."""
-Output = Annotated[Format, typer.Option("-o", "--output", help="`json` and `yaml` are for scripts, and do not change.")]

@@ -21,7 +21,8 @@ from rich.cells import cell_len
 from rich.console import Console
 from rich.text import Text
 
-from webhook.cli.options import Format
+from webhook.cli.jsonpath import jsonpath
+from webhook.cli.options import JSONPATH
 from webhook.errors import BadInput, GpuAdmissionError, PolicyError
 from webhook.kube.yaml import to_yaml
 from webhook.text import printable, printable_lines
@@ -107,8 +108,6 @@ _BAR_COLOURS: Final = ((0.5, "green"), (0.85, "yellow"), (2.0, "red"))
 _AGES: Final = (("d", 86400), ("h", 3600), ("m", 60))
 _BAR: Final = 8
 """Width of a full bar, in characters."""
-_LEAST: Final = 24
-"""So many columns the last column needs, before others are left out for it."""
 _NARROWEST: Final = 12
 """To so many characters at least a column is cut."""
 Cell = str | Text
@@ -118,7 +117,7 @@ API: Final = "gpu-admission.io/v1"
 """The apiVersion of all documents."""
 
 
-def document(answer: list[Any] | dict[str, Any], output: Format, kind: str) -> bool:
+def document(answer: list[Any] | dict[str, Any], output: str, kind: str) -> bool:
     """Print a list or an object of this kind, or the names in it, if `output` says so. Returns False, and prints nothing, for a
     table. Raises BadInput if it has no names."""
     if output == "name":
@@ -131,6 +130,8 @@ def document(answer: list[Any] | dict[str, Any], output: Format, kind: str) -> b
         out(escaped(orjson.dumps(answer, option=orjson.OPT_INDENT_2).decode()))
     elif output == "yaml":
         out(to_yaml(orjson.loads(orjson.dumps(answer))), end="")
+    elif output.startswith(JSONPATH):
+        out(jsonpath(output.removeprefix(JSONPATH), orjson.loads(orjson.dumps(answer))), end="")
     else:
         return False
     return True
@@ -156,12 +157,12 @@ headers: Final = {"shown": True}
 
 
 def table(
-    titles: Sequence[str], rows: Iterable[Sequence[Any]], *, cut_last: bool = False, drop: Sequence[str] = ()
+    titles: Sequence[str], rows: Iterable[Sequence[Any]], *, last_below: bool = False, drop: Sequence[str] = ()
 ) -> None:
     """Print a table as kubectl does: numbers aligned right, colours only on a terminal.
 
     On a terminal that is too narrow the columns `drop` are left out, in this order, until the rest fits. If that is not enough,
-    the widest column of text is cut with an ellipsis. `cut_last`: only the last column is cut, to _LEAST columns at first.
+    the widest column of text is cut with an ellipsis. `last_below`: the last column is never cut, but goes below each row first.
 
     rich's Table is not used: it takes two milliseconds a row, and clusters have thousands of rows.
     """
@@ -173,14 +174,15 @@ def table(
     widths = [max(map(_width, column)) for column in columns]
     right = [len(column) > 1 and all(map(_is_number, column[1:])) for column in columns]
     shown = list(range(len(titles)))
-    console = _stdout()
+    console, below = _stdout(), False
     if console.is_terminal:
-        least = [*widths[:-1], min(widths[-1], _LEAST)] if cut_last else widths
+        if below := last_below and _total(widths, shown) > console.width:
+            shown.pop()
         for at in [titles.index(title) for title in drop if title in titles]:
-            if _total(least, shown) > console.width:
+            if _total(widths, shown) > console.width:
                 shown.remove(at)
     texts = [at for at in shown if not right[at]]
-    if console.is_terminal and not cut_last and texts:
+    if console.is_terminal and texts:
         widest = max(texts, key=lambda at: widths[at])
         limit = max(_NARROWEST, widths[widest] - max(0, _total(widths, shown) - console.width))
         if limit < widths[widest]:
@@ -188,7 +190,11 @@ def table(
             for row in cells:
                 row[widest] = _cut(row[widest], limit)
     rows_shown = cells if headers["shown"] else cells[1:]
-    _print([_line([(row[at], widths[at], right[at]) for at in shown]) for row in rows_shown], cut=cut_last)
+    for row in rows_shown if below else ():
+        _print([_line([(row[at], widths[at], right[at]) for at in shown])])
+        show(*([Text.assemble("    ", row[-1])] if row is not cells[0] else []))
+    if not below:
+        _print([_line([(row[at], widths[at], right[at]) for at in shown]) for row in rows_shown])
 
 
 def _total(widths: Sequence[int], shown: Sequence[int]) -> int:
@@ -251,8 +257,8 @@ def _stdout() -> Console:
     return Console(highlight=False, emoji=False)
 
 
-def _print(lines: Iterable[Sequence[Cell]], *, cut: bool = False) -> None:
-    """Print lines, each given as a sequence of parts. `cut`: to the width of the terminal, with an ellipsis."""
+def _print(lines: Iterable[Sequence[Cell]]) -> None:
+    """Print lines, each given as a sequence of parts."""
     console = _stdout()
     if not console.is_terminal:
         text = "\n".join(["".join(map(str, parts)) for parts in lines])
@@ -261,8 +267,6 @@ def _print(lines: Iterable[Sequence[Cell]], *, cut: bool = False) -> None:
     for parts in lines:
         line = Text.assemble(*parts)
         line.rstrip()
-        if cut:
-            line.truncate(console.width, overflow="ellipsis")
         # rich keeps bold and dim under NO_COLOR.
         console.print(Text(line.plain) if console.no_color else line, soft_wrap=True)
 

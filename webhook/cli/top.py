@@ -2,6 +2,7 @@
 
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from datetime import UTC, datetime
 from typing import Annotated, Any, Final, Literal
 
 import typer
@@ -15,7 +16,7 @@ from webhook.errors import BadInput
 from webhook.kube.gpus import DIVIDED, Gpus
 from webhook.nodes.utilisation import IDLE_FOR
 from webhook.policy.model import Policy
-from webhook.text import amount_number, listed, no_such, plural, quoted
+from webhook.text import amount_number, exact_amount, listed, no_such, plural, quoted
 from webhook.whatif.cluster.report import AMOUNTS, UNKNOWN, gpu_nodes, holder, holders, pools, report, together
 from webhook.whatif.cluster.snapshot import CLAIMS, ENGINE, Snapshot
 from webhook.whatif.cluster.sums import by_kind, larger, largest
@@ -100,7 +101,7 @@ def top(
             clear()
         jobs = largest(reports, snapshot, rules) if by in (None, "model") else []
         sums = sums_by(by, reports, idle_by_namespace(snapshot), jobs) if by else reports
-        if document(sums, output, "Top"):
+        if document([*map(as_written, sums)], output, "Top"):
             return
         if by in (None, "model") or not reports:
             some = " on these nodes" if names or labels or model else ""
@@ -120,6 +121,22 @@ def top(
         return
 
     repeated(refresh, watch=watch, from_file=file is not None)
+
+
+def as_written(entry: Mapping[str, Any]) -> dict[str, Any]:
+    """The entry of a document with times and amounts as Kubernetes writes them."""
+    written = dict(entry)
+    if "since" in entry:
+        time = datetime.fromtimestamp(entry["since"], UTC).isoformat()
+        written["since"] = time.replace("+00:00", "Z") if entry["since"] else None
+    if "memory" in entry:
+        written["memory"] = {part: exact_amount("memory", mib << 20) for part, mib in entry["memory"].items()}
+    if "host" in entry:
+        parts = entry["host"].items()
+        written["host"] = {name: {part: exact_amount(name, n) for part, n in of.items()} for name, of in parts}
+    if isinstance(entry.get("pods"), list):
+        written["pods"] = [*map(as_written, entry["pods"])]
+    return written
 
 
 def _of_model(reports: list[dict[str, Any]], part: str) -> list[dict[str, Any]]:

@@ -3,7 +3,7 @@
 The packages `state` and `placement` fill these values; `interface.Context` carries them to the units.
 """
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping, Sequence, Set
 from types import MappingProxyType
 from typing import Any, NamedTuple, Protocol
 
@@ -168,8 +168,9 @@ class Cluster(Protocol):
         """The smallest allocatable `cpu` (thousandths) and `memory` (bytes) per GPU of any node that can allocate `count` of
         the GPU resource `resource` when it is empty. None if no node can."""
 
-    def hostname(self, node: str) -> str:
-        """The label kubernetes.io/hostname of a node; "" if it has none."""
+    @property
+    def renamed_nodes(self) -> Set[str]:
+        """Names of nodes whose label kubernetes.io/hostname is another name, or missing."""
 
     def label_values(self, key: str, gpus: Gpus) -> tuple[str, ...]:
         """The values of a label on the nodes with GPUs, sorted."""

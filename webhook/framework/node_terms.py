@@ -1,6 +1,6 @@
 """Node affinity terms that name nodes: writes them for ranked nodes, recognises them in a pod, and removes them."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping, Sequence, Set
 from typing import Any, Final
 
 from webhook.framework.cluster_view import Cluster, Placement
@@ -22,15 +22,16 @@ NEUTRAL: Final[Mapping[str, Any]] = {
 
 def preferred_terms(placement: Placement, cluster: Cluster) -> list[dict[str, Any]]:
     """The PreferredSchedulingTerms of a placement: those that name the ranked nodes, then its further ones."""
+    renamed = cluster.renamed_nodes
     terms = [
-        {"weight": weight, "preference": _of_node(ranked.node, cluster)}
+        {"weight": weight, "preference": _of_node(ranked.node, renamed)}
         for weight, ranked in zip(placement.weights, placement.nodes, strict=False)
     ]
     for preferred in placement.preferred:
         term: dict[str, Any] = {}
         for key, operator, values, field in preferred.expressions:
             if field:
-                term |= _of_node(values[0], cluster)
+                term |= _of_node(values[0], renamed)
                 continue
             expression = {"key": key, "operator": operator} | ({"values": list(values)} if values else {})
             term.setdefault("matchExpressions", []).append(expression)
@@ -38,15 +39,15 @@ def preferred_terms(placement: Placement, cluster: Cluster) -> list[dict[str, An
     return terms
 
 
-def _of_node(node: str, cluster: Cluster) -> dict[str, Any]:
+def _of_node(node: str, renamed: Set[str]) -> dict[str, Any]:
     """A term that prefers one node: by its hostname label, unless that differs from its name.
 
     Karpenter reads labels only, and of the heaviest term alone. Where a term says nothing to it, it makes a node without regard
     to the lighter ones, which may be the author's (karpenter/pkg/scheduling/requirements.go, newPodRequirements).
     """
-    if cluster.hostname(node) == node:
-        return {"matchExpressions": [{"key": HOSTNAME, "operator": "In", "values": [node]}]}
-    return {"matchFields": [has_name(node)]}
+    if node in renamed:
+        return {"matchFields": [has_name(node)]}
+    return {"matchExpressions": [{"key": HOSTNAME, "operator": "In", "values": [node]}]}
 
 
 def remove_terms(edit: Edit, preferred: Sequence[Mapping[str, Any]], pinned: str = "") -> None:

@@ -114,7 +114,8 @@ def _options(spec: Mapping[str, Any]) -> dict[str, Option]:
 
     If a meaning occurs twice, its number is None: two programs run in the container.
     """
-    script, by_meaning = "\n".join(arguments(spec)), dict[str, Option]()
+    script = "\n".join(arguments(spec))
+    by_meaning: dict[str, Option] = {}
     if " #" in script:
         script = _COMMENT.sub("", script)
     env = _variables(spec) if "$" in script else {}

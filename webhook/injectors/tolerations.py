@@ -131,17 +131,16 @@ class Tolerations(Injector):
         for taint in self.taints:
             if taint.vendor is None or taint.vendor in vendors:
                 effects.setdefault((taint.key, taint.value), set()).add(taint.effect)
-        others = {taint.vendor for taint in self.taints} - vendors
         for live in taints:
             if any([live.effect in effects.get((live.key, value), ()) for value in (None, live.value)]):
                 continue
-            if vendor(live.key) in others:
+            if vendor(live.key) in {taint.vendor for taint in self.taints} - vendors:
                 continue
             if values := [allowed.value for allowed in self.allowed if allowed.allows(live)]:
                 value = None if None in values else live.value
                 effects.setdefault((live.key, value), set()).add(live.effect)
         needed = [(key, value, "".join(of) if len(of) == 1 else "") for (key, value), of in effects.items()]
-        return [one for one in needed if not tolerates({*needed} - {one}, one)]
+        return [one for one in needed if len(needed) == 1 or not tolerates({*needed} - {one}, one)]
 
 
 def _lasts(toleration: Mapping[str, Any]) -> bool:

@@ -43,7 +43,7 @@ class VoidDevices(Injector):
     protects: ClassVar[bool] = True
     differs: ClassVar[str] = "tells the vendor of a pod's GPUs by its resources alone, not by its claims"
     sentences: ClassVar[Mapping[str, str]] = {
-        "added": "the GPUs of the node are hidden from {container} without a GPU",
+        "added": "the GPUs of the node are hidden from containers without a GPU: {}",
         "none": "no container without a GPU had to be changed",
     }
 
@@ -69,7 +69,7 @@ class VoidDevices(Injector):
         return self.all_pods
 
     def inject(self, edit: Edit, context: Context) -> Outcome:
-        pod, part, count = context.pod, None, 0
+        pod, part = context.pod, None
         if pod.spec.get("schedulerName") in (self.schedulers or ()) and asks_for_part(pod.annotations):
             part = fraction_container(pod.json)
         entries = [{"name": self.variable, "value": self.value}, *self._of_vendors(context)]
@@ -78,14 +78,15 @@ class VoidDevices(Injector):
         for container in [each for each in pod.containers if each.list_name != "ephemeralContainers"]:
             gets = container.has_gpu(context.gpus) or has_other_gpu(container.spec) or container.name == part
             (getting if gets else without).append(container)
-        self._take_back(edit, pod.json, getting, without, entries)
+        kept = self._take_back(edit, pod.json, getting, without, entries)
+        added: list[str] = []
         for container in without:
             named = {each.get("name") for each in container.spec.get("env") or ()}
             claims = bool((container.spec.get("resources") or {}).get("claims"))
             if missing := [each for each in (entries[:1] if claims else entries) if each["name"] not in named]:
                 edit.extend((*container.path, "env"), missing)
-                count += 1
-        return Outcome("added", count) if count else Outcome("none")
+                added.append(container.name)
+        return Outcome("added", [*kept, *added]) if added else Outcome("none")
 
     def _of_vendors(self, context: Context) -> list[dict[str, str]]:
         asked = {vendor(name) for each in context.pod.containers for name in requests_of(each.spec)}
@@ -96,15 +97,22 @@ class VoidDevices(Injector):
     @staticmethod
     def _take_back(
         edit: Edit, pod: Pod, getting: list[Container], without: list[Container], entries: list[dict[str, str]]
-    ) -> None:
+    ) -> list[str]:
         """Takes what an earlier call wrote from containers that got a GPU from another webhook after it, and no more than that
-        call wrote: their author may have written the same."""
-        wrote = outcome_of(record_of(pod), "voidDevices")
-        left = wrote[1] if wrote[:1] == ["added"] and isinstance(wrote[-1], int) else 0
-        left -= sum([_has(each, entries[0]) for each in without]) if left else 0
-        for container in [each for each in getting if _has(each, entries[0])][: max(0, left)]:
-            env = container.spec["env"]
-            edit.put((*container.path, "env"), [each for each in env if not any(_is(each, of) for of in entries)])
+        call wrote: their author may have written the same. Returns the names of those that keep it."""
+        if not (earlier := _earlier(pod)):
+            return []
+        kept: list[str] = []
+        for container in without:
+            if container.name in earlier and any([_has(container, each) for each in entries]):
+                earlier.remove(container.name)
+                kept.append(container.name)
+        for container in getting:
+            if container.name in earlier and any([_has(container, each) for each in entries]):
+                earlier.remove(container.name)
+                env = container.spec["env"]
+                edit.put((*container.path, "env"), [each for each in env if not any(_is(each, of) for of in entries)])
+        return kept
 
     def variables(self) -> Iterable[tuple[str, str]]:
         """`hidden`: domain with a slash, variable and value, of those that are for the pod."""
@@ -138,3 +146,11 @@ def _is(entry: Mapping[str, Any], of: Mapping[str, str]) -> bool:
 
 def _has(container: Container, of: Mapping[str, str]) -> bool:
     return any([_is(each, of) for each in container.spec.get("env") or ()])
+
+
+def _earlier(pod: Pod) -> list[str]:
+    """The names of the containers in which an earlier call set variables."""
+    match outcome_of(record_of(pod), "voidDevices"):
+        case ["added", list(names)]:
+            return [name for name in names if isinstance(name, str)]
+    return []

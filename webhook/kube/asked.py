@@ -5,12 +5,13 @@ It describes one version of the pod. A pod that was changed is read anew.
 
 from collections.abc import Mapping
 from functools import cached_property
-from typing import Any, NamedTuple
+from typing import Any, Final, NamedTuple
 
 from webhook.kube.gpus import Gpus
 from webhook.kube.leader_worker_set import GROUP, SET, SUBGROUP, group_labels
 from webhook.kube.other_gpus import other_gpus, part_container
 from webhook.kube.pod import (
+    CONTAINER_LISTS,
     INJECTION,
     MAX_NAME,
     MIRROR,
@@ -79,6 +80,18 @@ class AskedPod:
         self.labels = labels_of(json)
         self.annotations = annotations_of(json)
 
+    def changed(self, json: Pod) -> "AskedPod":
+        """The pod as it is now. What is read of parts that are as they were is not read again."""
+        if json is self.json:
+            return self
+        now, spec = AskedPod(json, self.gpus), json["spec"]
+        if json["metadata"] is self.json["metadata"]:
+            kept = [*_OF_METADATA]
+            if all([spec.get(kind) is self.spec.get(kind) for kind in CONTAINER_LISTS]):
+                kept += _OF_CONTAINERS
+            now.__dict__ |= {name: self.__dict__[name] for name in kept if name in self.__dict__}
+        return now
+
     @cached_property
     def namespace(self) -> str:
         return namespace_of(self.json)
@@ -101,12 +114,14 @@ class AskedPod:
     @cached_property
     def _named(self) -> tuple[frozenset[str], bool]:
         """The `gpu_names`, and whether a container names a GPU resource with a quantity of zero."""
-        kind, names, zero = self.gpus.kind, set[str](), False
+        names: set[str] = set()
+        kind, zero = self.gpus.kind, False
         for container in self.containers:
+            names.update(container.gpu_counts(self.gpus))
             resources = container.spec.get("resources") or {}
             for part in ("limits", "requests"):
                 for name, quantity in (resources.get(part) or {}).items():
-                    if kind(name) is not None and name not in names:
+                    if kind(name) is not None and name not in names:  # zero, or malformed
                         if is_zero(quantity):
                             zero = True
                         else:
@@ -159,6 +174,11 @@ class AskedPod:
     def node_is_fixed(self) -> bool:
         """Whether no scheduler chooses the node: the pod names its node, or it is a static pod or a pod of a DaemonSet."""
         return bool(self.spec.get("nodeName")) or (self.owner is not None and self.owner.kind in ("DaemonSet", "Node"))
+
+
+_OF_METADATA: Final = ("namespace", "owner", "identity")
+_OF_CONTAINERS: Final = ("containers", "gpu_names", "names_zero_gpus", "_named", "other_gpus")
+"""Properties of a pod that depend on its metadata alone, and on that and its containers."""
 
 
 def identity_of(pod: Pod) -> Identity:

@@ -93,6 +93,8 @@ class Work:
 
     def renew(self, most: int) -> None:
         """Another decision begins: it may do so much, whatever the last one left."""
+        if self.left == self._begun == most:
+            return  # the last one did nothing
         if self.altogether is not None:
             self.altogether -= self._begun - max(0, self.left)
             most = min(most, max(self.altogether, most // _EACH))

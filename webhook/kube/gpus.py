@@ -97,6 +97,8 @@ class Gpus:
 
     def __init__(self, names: Iterable[GpuName]) -> None:
         self.names = tuple(names)
+        self.key = repr(self.names)
+        """Equal for equal `names`. A text is hashed once, a tuple at each lookup."""
         self._kinds = _Kinds(self.names)
         self.kind: Callable[[str], GpuKind | None] = self._kinds.__getitem__
         """The kind of GPU of a resource name; None if it is no GPU (`cpu`, `nvidia.com/gpumem`)."""

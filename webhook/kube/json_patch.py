@@ -14,6 +14,9 @@ Operation = dict[str, Any]
 
 def pointer(path: Path) -> str:
     """The JSON Pointer (RFC 6901) of a path: ("metadata", "annotations", "a/b") gives "/metadata/annotations/a~1b"."""
+    joined = "/".join(map(str, path))
+    if joined.count("/") < len(path) and "~" not in joined:  # most often nothing is to be escaped
+        return f"/{joined}" if path else ""
     return "".join([f"/{str(part).replace('~', '~0').replace('/', '~1')}" for part in path])
 
 
@@ -58,26 +61,22 @@ class Edit:
 
     def set(self, path: Path, value: Any) -> None:
         """Put `value` at `path`. Maps on the path that are missing or null are created in the same operation."""
-        parent: Any = self.object
-        last = len(path) - 1
-        for depth, part in enumerate(path[:-1]):
-            below = parent[part] if isinstance(part, int) else parent.get(part)
-            if below is None:
-                for missing in reversed(path[depth + 1 :]):
-                    value = {missing: value}
-                last = depth
-                break
-            parent = below
-        key, path = path[last], path[: last + 1]
-        self._do("replace" if isinstance(key, int) or key in parent else "add", path, value)
+        parent, depth = self._copied(path)
+        for missing in reversed(path[depth + 1 :]):
+            value = {missing: value}
+        key = path[depth]
+        self._record("replace" if isinstance(key, int) or key in parent else "add", path[: depth + 1], value)
+        parent[key] = value
 
     def extend(self, path: Path, values: list[Any]) -> None:
         """Append `values` to the list at `path`. A list that is missing or null is created."""
         if self.get(path) is None:
             self.set(path, values)
         else:
+            path = (*path, "-")
             for value in values:
-                self._do("add", (*path, "-"), value)
+                self._record("add", path, value)
+                self._copied(path)[0].append(value)
 
     def put(self, path: Path, values: list[Any]) -> None:
         """Leave exactly `values` in the list at `path`. An empty list goes."""
@@ -94,26 +93,23 @@ class Edit:
         """Remove the key at `path` from its map. Nothing happens if it is not there."""
         parent = self.get(path[:-1])
         if isinstance(parent, dict) and path[-1] in parent:
-            self._do("remove", path)
+            self._record("remove", path)
+            del self._copied(path)[0][path[-1]]
 
-    def _do(self, op: str, path: Path, value: Any = None) -> None:
+    def _record(self, op: str, path: Path, value: Any = None) -> None:
         operation: Operation = {"op": op, "path": pointer(self._prefix + path)}
         if op != "remove":
             operation["value"] = value
         self.operations.append(operation)
-        self.object = _applied(self.object, path, op, value)
 
-
-def _applied(obj: Any, path: Path, op: str, value: Any) -> Any:
-    """`obj` after one operation. Only the maps and lists on the path are copied."""
-    *parents, key = path
-    copied = parent = obj.copy()
-    for part in parents:
-        parent[part] = parent = parent[part].copy()
-    if key == "-" and isinstance(parent, list):
-        parent.append(value)
-    elif op == "remove":
-        del parent[key]
-    else:
-        parent[key] = value
-    return copied
+    def _copied(self, path: Path) -> tuple[Any, int]:
+        """Copy the object, and what is in it on this path: all but its last part. Returns the last copy, and how many parts of
+        the path lead there: fewer where one is missing or null."""
+        here: Any = self.object.copy()
+        self.object = here
+        for depth, part in enumerate(path[:-1]):
+            below = here[part] if isinstance(part, int) else here.get(part)
+            if below is None:
+                return here, depth
+            here[part] = here = below.copy()
+        return here, len(path) - 1

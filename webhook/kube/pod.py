@@ -126,7 +126,7 @@ def with_requests(pod: Pod) -> Pod:
     return copied
 
 
-def positive_counts(quantities: Mapping[str, Any], wanted: Callable[[str], bool]) -> dict[str, int]:
+def positive_counts(quantities: Mapping[str, Any], wanted: Callable[[str], object]) -> dict[str, int]:
     """The whole numbers of each resource that is `wanted`, rounded up.
 
     Zero, negative and malformed quantities are left out: the device plugin gives no GPU for them.
@@ -146,8 +146,11 @@ def positive_counts(quantities: Mapping[str, Any], wanted: Callable[[str], bool]
 def gpu_counts(container: Mapping[str, Any], gpus: Gpus) -> dict[str, int]:
     """The number of each GPU resource that a container asks for. A limit counts before a request."""
     resources = container.get("resources") or {}
-    limits, requests = (positive_counts(resources.get(part) or {}, gpus.knows) for part in ("limits", "requests"))
-    return limits | requests | limits  # messages name first what has a limit
+    limits, requests = resources.get("limits") or {}, resources.get("requests") or {}
+    counts = positive_counts(limits, gpus.kind)
+    if requests and requests != limits:
+        counts = counts | positive_counts(requests, gpus.kind) | counts  # messages name first what has a limit
+    return counts
 
 
 def is_zero(quantity: Any) -> bool:

@@ -9,7 +9,7 @@ A unit that reads another field adds one entry.
 """
 
 from collections.abc import Callable
-from typing import Any, Final, NamedTuple, NoReturn
+from typing import Any, Final, NamedTuple, NoReturn, Self
 
 from webhook.errors import BadPod
 from webhook.kube.pod import PREFERRED, REQUIRED, Pod
@@ -17,9 +17,15 @@ from webhook.kube.selectors import OPERATORS
 from webhook.text import json_type, quoted
 
 
-class _Scalar(NamedTuple):
-    types: tuple[type, ...]
+class _Scalar(frozenset[type]):
+    """The types that a value may have."""
+
     name: str
+
+    def __new__(cls, types: tuple[type, ...], name: str) -> Self:
+        made = super().__new__(cls, types)
+        made.name = name
+        return made
 
 
 class _MapOf(NamedTuple):
@@ -28,13 +34,19 @@ class _MapOf(NamedTuple):
     values: _Scalar
 
 
+class _Checked(NamedTuple):
+    """A value that a function checks by itself."""
+
+    check: Callable[[Any, tuple[str, ...]], None]
+
+
 STRING = _Scalar((str,), "a string")
 INTEGER = _Scalar((int,), "a whole number")
 BOOLEAN = _Scalar((bool,), "true or false")
 QUANTITY = _Scalar((str, int, float), "a quantity")
 STRINGS, QUANTITIES = _MapOf(STRING), _MapOf(QUANTITY)
-Schema = _Scalar | _MapOf | dict[str, Any] | list[Any] | Callable[[Any, tuple[str, ...]], None]
-"""A dict describes a map with these fields. A list of one schema describes a list of such values. A function checks by itself."""
+Schema = _Scalar | _MapOf | dict[str, Any] | list[Any] | _Checked
+"""A dict describes a map with these fields. A list of one schema describes a list of such values."""
 
 
 def check(pod: object) -> Pod:
@@ -55,20 +67,20 @@ def conform(value: Any, schema: Schema, path: tuple[str, ...]) -> None:
             _refuse(path, "a map", value)
         for key, below in schema.items():
             item = value.get(key)
-            if item is not None and not (type(below) is _Scalar and type(item) in below.types):
+            if item is not None and type(item) not in below:  # only a scalar has types
                 conform(item, below, (*path, f".{key}"))
     elif isinstance(schema, _Scalar):
-        if type(value) not in schema.types:
+        if type(value) not in schema:
             _refuse(path, schema.name, value)
     elif isinstance(schema, list):
         if not isinstance(value, list):
             _refuse(path, "a list", value)
         below = schema[0]
         for index, item in enumerate(value):
-            if not (type(below) is _Scalar and type(item) in below.types):
+            if type(item) not in below:
                 conform(item, below, (*path, f"[{index}]"))
-    elif callable(schema):
-        schema(value, path)
+    elif isinstance(schema, _Checked):
+        schema.check(value, path)
     else:
         if not isinstance(value, dict):
             _refuse(path, "a map", value)
@@ -95,7 +107,7 @@ def _expression(*operators: str) -> Schema:
             where, seen = "".join(path).lstrip("."), quoted(value["operator"])
             raise BadPod(f"{where}.operator: wanted one of {', '.join(operators)}, saw {seen}")
 
-    return check_expression
+    return _Checked(check_expression)
 
 
 _MATCHED = [_expression()]

@@ -1,6 +1,6 @@
 """Workloads that make no pods because a field of theirs says so: where it is, by kind.
 
-Kueue holds back all of these by that field (kueue pkg/controller/jobs), and their authors may write it too.
+Kueue holds back all of these but a CronJob by that field (kueue pkg/controller/jobs), and their authors may write it too.
 """
 
 from collections.abc import Mapping
@@ -8,7 +8,7 @@ from typing import Any, Final
 
 FIELDS: Final[Mapping[str, tuple[str, ...]]] = {
     **dict.fromkeys(("Job", "JobSet", "TrainJob", "RayJob", "RayCluster"), ("spec", "suspend")),
-    **dict.fromkeys(("SparkApplication", "AppWrapper"), ("spec", "suspend")),
+    **dict.fromkeys(("SparkApplication", "AppWrapper", "CronJob"), ("spec", "suspend")),
     "RayService": ("spec", "rayClusterConfig", "suspend"),
     **dict.fromkeys(
         ("PyTorchJob", "TFJob", "JAXJob", "XGBoostJob", "PaddleJob", "MPIJob"), ("spec", "runPolicy", "suspend")
@@ -25,6 +25,12 @@ def suspended(obj: Mapping[str, Any]) -> tuple[str, ...]:
     for key in way:
         value = value.get(key) if isinstance(value, Mapping) else None
     return way if value is True and not finished(obj) else ()
+
+
+def suspended_groups(obj: Mapping[str, Any]) -> list[int]:
+    """The numbers of the worker groups of a RayCluster that are suspended (ray-operator WorkerGroupSpec.Suspend)."""
+    groups = (obj.get("spec") or {}).get("workerGroupSpecs") or () if obj.get("kind") == "RayCluster" else ()
+    return [at for at, group in enumerate(groups) if isinstance(group, Mapping) and group.get("suspend") is True]
 
 
 def finished(obj: Mapping[str, Any]) -> bool:

@@ -21,6 +21,7 @@ from webhook.kube.gpus import (
     is_same_vendor,
     one_on,
 )
+from webhook.kube.pod import HOSTNAME
 from webhook.kube.pod_requests import Demand
 from webhook.kube.quantity import milli, whole
 from webhook.kube.taints import Taint, node_taints
@@ -100,6 +101,8 @@ class Nodes:
         """Names of nodes whose GPUs are listed in ResourceSlices."""
         self.provided: set[str] = set()
         """Names of nodes with `spec.providerID`: machines of a cloud or of a machine API, to which more may be added."""
+        self.renamed: set[str] = set()
+        """Names of nodes whose label kubernetes.io/hostname is another name, or missing."""
         self.metered = 0
         """Number of nodes with GPU metrics."""
         self.rejections = Rejections()
@@ -146,6 +149,7 @@ class Nodes:
         # A malformed object changes nothing: only the lines above may raise.
         row = self.row(metadata["name"])
         (self.provided.add if provider else self.provided.discard)(metadata["name"])
+        (self.renamed.discard if labels.get(HOSTNAME) == metadata["name"] else self.renamed.add)(metadata["name"])
         changed = self.labels.put(row, labels) or not columns.alive[row]
         model = next((labels[key] for key in MODEL_LABELS if key in labels), "")
         if columns.models[columns.model[row]] != model:
@@ -179,6 +183,7 @@ class Nodes:
         self._set_use(row, UNKNOWN)
         self.columns.alive[row], self._undivided = False, True
         self.provided.discard(name)
+        self.renamed.discard(name)
         self.count -= 1
         self.labels.put(row, {})
         self.columns.status[row] = self.columns.model[row] = 0

@@ -45,7 +45,8 @@ def plans(
 ) -> Iterator[Plan | Placement]:
     """The ways to rank a pod, the first that has nodes counts; or why no node is ranked."""
     found, known = state.device_demands, state.freshness.listed.issuperset(DEVICE_KINDS)
-    every = claims = tuple[DeviceClaim, ...]()
+    every: tuple[DeviceClaim, ...] = ()
+    claims = every
     if request.claims:
         if not known:
             yield Placement((), request.strategy, reason="GPUs only through DRA")

@@ -139,23 +139,28 @@ def _domains(
     others = [(*arrays_of(other.peers), other.missing) for other in begun if not peers]
     found: list[tuple[Mask, bool]] = []
 
-    def domain_of(names: Sequence[str], codes: NDArray[np.int32]) -> tuple[int, bool, NDArray[Any]]:
-        """The domain, 0 if there is none; whether it holds all; the room in each."""
-        rooms = np.bincount(codes[rows], weights=room, minlength=len(names))
-        if peers:
-            code = _fullest(names, codes[there], counts)
-            return code, of.pods > 1 and bool((codes[there] == code).all()), rooms
+    def rooms_in(names: Sequence[str], codes: NDArray[np.int32], among: NDArray[np.int32]) -> Floats:
+        """The room in each domain. `among`: the codes of `rows`."""
+        rooms = np.bincount(among, weights=room, minlength=len(names)).astype(np.float64, copy=False)
         for at, number, still in others:
             rooms[_fullest(names, codes[at], number)] -= still
-        return (_roomiest if roomiest else _smallest)(names, rooms, missing), of.pods > 1, rooms
+        return rooms
 
-    models = nodes.columns.model
-    model, holds, rooms = domain_of(nodes.columns.models, models)
-    fitting = rooms >= missing
+    def domain_of(names: Sequence[str], codes: NDArray[np.int32], rooms: Floats) -> tuple[int, bool]:
+        """The domain, 0 if there is none, and whether it holds all."""
+        if peers:
+            code = _fullest(names, codes[there], counts)
+            return code, of.pods > 1 and bool((codes[there] == code).all())
+        return (_roomiest if roomiest else _smallest)(names, rooms, missing), of.pods > 1
+
+    models, names = nodes.columns.model, nodes.columns.models
+    among = models[rows]
+    rooms = rooms_in(names, models, among)
+    fitting, (model, holds) = rooms >= missing, domain_of(names, models, rooms)
     if peers:
         fitting &= np.arange(len(rooms)) == model
     if fitting.any() and not fitting.all():  # which of several models is left to the score
-        outside = ~fitting[models[rows]]
+        outside = ~fitting[among]
         found.append((outside, holds))
         room = np.where(outside, 0, room)
     for key in keys:
@@ -163,18 +168,28 @@ def _domains(
         if column is None:
             continue
         codes = column.padded(nodes.columns.size)
-        code, holds, rooms = domain_of(column.values, codes)
+        among = codes[rows]
+        if missing > 1:  # else it goes to where its peers are, and only whether it fits there counts
+            rooms = rooms_in(column.values, codes, among)
+        code, holds = domain_of(column.values, codes, rooms)
         if code and (missing == 1 or rooms[code] >= missing):
-            found.append((codes[rows] != code, holds))
+            found.append((among != code, holds))
     return found
 
 
 def room_for(
-    nodes: Nodes, rows: NDArray[np.intp], demand: Demand, peers: Mapping[int, int], *, one_per_host: bool
+    nodes: Nodes,
+    rows: NDArray[np.intp],
+    demand: Demand,
+    peers: Mapping[int, int],
+    *,
+    one_per_host: bool,
+    counted: bool = True,
 ) -> Integers:
-    """How many more pods of a gang fit on each row. `peers`: the number of pods of the gang by row."""
+    """How many more pods of a gang fit on each row. `peers`: the number of pods of the gang by row. `counted`: more than one is
+    still to come; else each row is said to have room for many."""
     room: Integers = np.full(len(rows), _MAX_PODS, np.int64)
-    for resource, amount in demand.requests:
+    for resource, amount in demand.requests if counted else ():
         free = nodes.columns.free.get(resource)
         np.minimum(room, 0 if free is None else np.maximum(free[rows] // amount, 0), out=room)
     return np.minimum(room, ~np.isin(rows, list(peers))) if one_per_host else room

@@ -103,22 +103,25 @@ def _preference(of: Candidates) -> Iterable[Tier]:
 
 def _whole_gpus(of: Candidates) -> Iterable[Tier]:
     several = of.scores.gpu in DIVIDED and of.request.demand.amount(of.scores.gpu) > 1
-    divided = (of.nodes.columns.one[of.scores.rows] > 0,) if several else ()
+    one = of.nodes.columns.one
+    divided = (one[of.scores.rows] > 0,) if several and one.any() else ()
     return divided if of.scores.spoiled is None else (*divided, of.scores.spoiled)
 
 
 def _peer_rules(of: Candidates) -> Iterable[Tier]:
     rules = of.request.peer_rules.apart
-    return peer_rule_tiers(rules, of.nodes, of.scores.rows, of.peers) if rules else ()
+    return peer_rule_tiers(rules, of.nodes, of.scores.rows, of.scores.index, of.peers) if rules else ()
 
 
 def _gang(of: Candidates) -> Iterable[Tier]:
     if not of.request.gang:
         return ()
-    one_per_host = of.request.peer_rules.one_per_host
-    room = room_for(of.nodes, of.scores.rows, of.request.demand, of.peers, one_per_host=one_per_host)
-    room[of.scores.score == NEVER] = 0
     gang = Together(_NO_PEERS, 1) if of.request.gang == PART_ALONE else Together(of.peers, of.pods)
+    counted, one_per_host = of.part is not None or gang.missing > 1, of.request.peer_rules.one_per_host
+    if not (counted or gang.peers):
+        return ()
+    room = room_for(of.nodes, of.scores.rows, of.request.demand, of.peers, one_per_host=one_per_host, counted=counted)
+    room[of.scores.score == NEVER] = 0
     return gang_domains(of.nodes, of.scores.rows, room, gang, of.part, of.settings.gangs.keys)
 
 
@@ -139,7 +142,7 @@ def _last_whole_nodes(of: Candidates) -> Iterable[Tier]:
 
 def _peers(of: Candidates) -> Iterable[Tier]:
     rules = of.request.apart
-    return peer_rule_tiers(rules, of.nodes, of.scores.rows, of.peers) if rules and of.peers else ()
+    return peer_rule_tiers(rules, of.nodes, of.scores.rows, of.scores.index, of.peers) if rules and of.peers else ()
 
 
 def _score(of: Candidates) -> Iterable[Tier]:
@@ -266,6 +269,7 @@ class Ranker:
             numbers=numbers,
             decided=decided,
             asked=asked.requests,
+            read=request.read,
             devices=asked.devices,
         )
 

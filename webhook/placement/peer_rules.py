@@ -142,17 +142,20 @@ def _selects(selector: Mapping[str, Any] | None, pod: Pod) -> bool:
     return bool(selects(compiled(selector), labels_of(pod)))
 
 
-def peer_rule_tiers(rules: Iterable[Apart], nodes: Nodes, rows: NDArray[np.intp], peers: Peers) -> list[Tier]:
-    """One tier of `rows` for each rule by which they differ. `peers`: how many pods the owner has on each row."""
+def peer_rule_tiers(
+    rules: Iterable[Apart], nodes: Nodes, rows: NDArray[np.intp], index: NDArray[np.intp], peers: Peers
+) -> list[Tier]:
+    """One tier of `rows` for each rule by which they differ. `index`: the place of each row in `rows`, their number for others.
+    `peers`: how many pods the owner has on each row."""
     tiers: list[Tier] = []
     there, pods = arrays_of(peers)
     for rule in rules:
         if rule.key == HOSTNAME:
             if not peers:
                 continue
-            on_row = np.zeros(nodes.columns.size)
-            on_row[there] = pods
-            tier = on_row[rows]
+            tier = np.zeros(len(rows) + 1)
+            tier[index[there]] = pods
+            tier = tier[:-1]
         else:
             domains = domains_of(nodes, rule.key)
             if not peers and not (rule.spread and domains.number > 1):

@@ -8,7 +8,7 @@ from typing import Final
 from webhook.errors import QuantityError
 from webhook.framework.cluster_view import Cluster, Placement, Unschedulable
 from webhook.kube.asked import AskedPod, PodKey
-from webhook.kube.gpus import DIVIDED, MODEL_LABELS, PARTS, GpuName, Gpus, one_on
+from webhook.kube.gpus import DIVIDED, MODEL_LABELS, PARTS, Gpus, one_on
 from webhook.kube.pod_requests import Demand, is_bounded
 from webhook.placement.devices import plans
 from webhook.placement.order import Ranker
@@ -36,7 +36,7 @@ class Placer:
 
     def __init__(self, state: ClusterState) -> None:
         self._state = state
-        self._rankers: dict[tuple[bytes, tuple[GpuName, ...]], Ranker] = {}
+        self._rankers: dict[tuple[bytes, str], Ranker] = {}
 
     def place(
         self,
@@ -77,7 +77,6 @@ class Placer:
                 placement = self._as_seen_by(pod, rank)
                 if placement.nodes:
                     asked = plan.asked
-                    placement = placement._replace(read=request.read)
                     break
         warning = self._only_shares(placement, asked)
         if warning or request.required:
@@ -151,7 +150,7 @@ class Placer:
 
     def _ranker(self, settings: PlacementSettings, gpus: Gpus) -> Ranker:
         """The ranker for these settings. Profiles with equal settings share it."""
-        key = settings.ranking, gpus.names
+        key = settings.ranking, gpus.key
         if key not in self._rankers:
             if len(self._rankers) >= _MAX_RANKERS:  # most are of old policies
                 self._rankers.clear()

@@ -105,7 +105,7 @@ class NodeScores:
         self.spoiled: Floats | None = None
         """For each of `rows`, how many devices it would take whole that others could have in parts; None without devices."""
         self._by_name: NDArray[np.intp] = np.zeros(0, np.intp)
-        self._index: NDArray[np.intp] = np.zeros(0, np.intp)
+        self.index: NDArray[np.intp] = np.zeros(0, np.intp)
         """By row, its index in `rows`; their number for those that are not among them."""
         self._selected: Mask = np.zeros(0, bool)
         self._open: Mask = np.zeros(0, bool)
@@ -126,7 +126,7 @@ class NodeScores:
     @property
     def kept_bytes(self) -> int:
         """The memory that is kept for this shape of pod, in bytes."""
-        by_row: list[NDArray[Any]] = [self._index, self._selected, self._open, self._penalty, self._weights]
+        by_row: list[NDArray[Any]] = [self.index, self._selected, self._open, self._penalty, self._weights]
         return sum(
             [
                 array.nbytes
@@ -165,7 +165,7 @@ class NodeScores:
         elif len(changed):
             rows = distinct(changed)
             rows = rows[self._selected[rows]]
-            self.score[self._index[rows]] = self._scores_of(nodes, known, rows, view, burst=burst)
+            self.score[self.index[rows]] = self._scores_of(nodes, known, rows, view, burst=burst)
         if self.demand.devices:
             numbers = known.of_row[self.rows]
             self.alternatives, self.spoiled = self._state_ranks[numbers], self._state_spoiled[numbers]
@@ -187,8 +187,8 @@ class NodeScores:
         self._penalty[rows] = self.judgement.penalty(nodes, rows)
         if not same:
             self._by_name, self.rows = by_name, by_name[self._selected[by_name]]
-            self._index = np.full(size, len(self.rows))
-            self._index[self.rows] = np.arange(len(self.rows))
+            self.index = np.full(size, len(self.rows))
+            self.index[self.rows] = np.arange(len(self.rows))
         self.penalty = self._penalty[self.rows] if self._penalty.any() else None
         if preferred := self.judgement.constraints.preferred:
             self._weights = longer(self._weights, size)

@@ -38,7 +38,7 @@ class SharedCache(Generic[K, V]):
         return entry[0]
 
     def put(self, key: K, value: V, namespace: str) -> None:
-        _, users = self._entries.pop(key, (None, dict[str, None]()))
+        _, users = self._entries.pop(key, (None, {}))
         if len(self._entries) >= self._limit:
             self.evict()
         self._keep(key, value, users, namespace)

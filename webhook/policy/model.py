@@ -5,14 +5,14 @@ A new injector or rule is one line here: a field of `Injectors` or `Rules`. The 
 """
 
 import hashlib
-from collections.abc import Container, Iterator, Mapping
+from collections.abc import Callable, Container, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, NamedTuple, Self, TypeVar
 
 from pydantic import model_validator
 
 from webhook.framework.cluster_view import Workload
-from webhook.framework.interface import Injector, ProfileView, Rule, Settings
+from webhook.framework.interface import Context, Finding, Injector, ProfileView, Rule, Settings
 from webhook.injectors.cpu_per_gpu import CpuPerGpuRequests
 from webhook.injectors.gpu_resources import GpuResources
 from webhook.injectors.node_affinity import NodeAffinity
@@ -190,23 +190,29 @@ class PolicyFile(Settings):
     name, `default` is used. `default` is complete; another profile states only its differences."""
 
 
+Checks = Sequence[tuple[str, Rule, Callable[[AskedPod, Context], Iterable[Finding]]]]
+"""Rules by name, with the method `check` of each: to read it of a model at each review takes as long as some checks."""
+
+
 class Units(NamedTuple):
     """A profile, and its units that are not off, by name, in run order."""
 
     profile: Profile
     injectors: tuple[tuple[str, Injector], ...]
     rules: tuple[tuple[str, Rule], ...]
-    early_rules: tuple[tuple[str, Rule], ...]
-    """The rules that the mutating hook runs too."""
-    claim_rules: tuple[tuple[str, Rule], ...]
-    """The rules that check ResourceClaims and their templates too."""
+    checks: Checks
+    early: Checks
+    """Those of rules that the mutating hook runs too."""
+    of_claims: Checks
+    """Those of rules that check ResourceClaims and their templates too."""
 
     @classmethod
     def of(cls, profile: Profile) -> Self:
         injectors = [pair for pair in named(profile.injectors) if pair[1].enabled]
         rules = [pair for pair in named(profile.rules) if pair[1].action != "off"]
-        early, of_claims = [pair for pair in rules if pair[1].early], [pair for pair in rules if pair[1].of_claims]
-        return cls(profile, tuple(injectors), tuple(rules), tuple(early), tuple(of_claims))
+        checks = [(name, rule, rule.check) for name, rule in rules]
+        early, of_claims = [each for each in checks if each[1].early], [each for each in checks if each[1].of_claims]
+        return cls(profile, tuple(injectors), tuple(rules), tuple(checks), tuple(early), tuple(of_claims))
 
 
 @dataclass(frozen=True, slots=True)

@@ -21,7 +21,7 @@ internal/requirements and internal/config/image/cuda_image.go, k8s-device-plugin
 import re
 from collections.abc import Callable, Iterable, Mapping
 from operator import eq, ge, gt, le, lt, ne
-from typing import Any, ClassVar, NamedTuple
+from typing import Any, ClassVar, Final, NamedTuple
 
 from webhook.framework.interface import Action, Context, Finding, Rule
 from webhook.kube.asked import AskedPod
@@ -95,6 +95,9 @@ class CudaDriver(Rule):
             )
 
 
+_READ: Final = (_DISABLE, _REQUIRE, _VERSION)
+
+
 class _Need(NamedTuple):
     """What a container needs of the driver."""
 
@@ -120,7 +123,9 @@ class _Need(NamedTuple):
 
 def _needs(container: Container) -> Iterable[_Need]:
     """What a container needs for sure."""
-    env = {e.get("name"): (index, e) for index, e in enumerate(container.spec.get("env") or ())}
+    env = {
+        e.get("name"): (index, e) for index, e in enumerate(container.spec.get("env") or ()) if e.get("name") in _READ
+    }
     if _DISABLE in env:
         return
     if _REQUIRE in env:

@@ -4,7 +4,7 @@ Inside a container its GPUs are numbered from 0. A CUDA_VISIBLE_DEVICES that was
 them, or names GPUs that are not there: then CUDA finds no device at all.
 
 Fields read:   env of spec.containers, initContainers and ephemeralContainers; GPU limits
-Allowed:       exactly the GPUs of the limit, as "0,1" with two; nothing or -1 without a GPU
+Allowed:       exactly the GPUs of the limit, for example "0,1" with two; nothing or -1 without a GPU
 Warned about:  any other value
 Not for DRA:   how many devices a claim brings is not known here, nor what a pod gets of GPUs that the policy does not name.
 """
@@ -38,8 +38,9 @@ class CudaVisibleDevices(Rule):
             gpus = sum(container.gpu_counts(context.gpus).values())
             if not gpus and (context.other_gpus or asks_for_gpu(container.spec, context.gpus)):
                 continue
+            names = self.names
             for index, entry in enumerate(container.spec.get("env") or ()):
-                if entry.get("name") in self.names and not _is_right(entry, gpus):
+                if entry.get("name") in names and not _is_right(entry, gpus):
                     value = value_of(entry)
                     yield Finding(
                         path=f"{container.field}.env[{index}]",

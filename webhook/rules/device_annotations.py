@@ -78,12 +78,12 @@ class DeviceAnnotations(Rule):
     gpu-compute.request."""
 
     def check(self, pod: AskedPod, context: Context) -> Iterable[Finding]:
-        new = context.operation == "CREATE"
+        new, is_named, domains = context.operation == "CREATE", self._named.match, self._domains
         for key, value in pod.annotations.items():
             lower_key = key[:_MAX_KEY].encode().lower().decode()  # of ASCII alone, as in CEL
-            named = self._named.match(lower_key) or (new and self._is_from_scheduler(lower_key))
+            named = is_named(lower_key) or (new and self._is_from_scheduler(lower_key))
             domain = f".{lower_key.partition('/')[0]}."  # a `.` after it is CRI-O's older form
-            if not (named or any([each in domain for each in self._domains])):
+            if not (named or any([each in domain for each in domains])):
                 continue
             beside_gpu = matches_any(self.beside_gpu, lower_key)
             if not beside_gpu and matches_any(self.harmless, lower_key):
@@ -99,7 +99,11 @@ class DeviceAnnotations(Rule):
 
     def _is_from_scheduler(self, lower_key: str) -> bool:
         of_container = lower_key.startswith(self._of_containers) and not lower_key.endswith(_AUTHORS)
-        return of_container or matches_any(self.from_schedulers, lower_key)
+        return of_container or self._told.match(lower_key)
+
+    @cached_property
+    def _told(self) -> Patterns:
+        return Patterns(self.from_schedulers)
 
     @cached_property
     def _of_containers(self) -> tuple[str, ...]:

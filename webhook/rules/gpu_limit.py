@@ -105,12 +105,12 @@ class GpuLimit(Rule):
     def _counts(self, container: Container, context: Context) -> Mapping[str, int]:
         """The GPUs of `kinds` that a container asks for, and the devices of classes that may be such GPUs."""
         counts = {n: c for n, c in container.gpu_counts(context.gpus).items() if context.gpus.kind(n) in self.kinds}
-        return counts | positive_counts(requests_of(container.spec), lambda name: self._may_be_class(name, context))
+        requests = requests_of(container.spec)
+        others = {n: q for n, q in requests.items() if "/" in n and context.gpus.kind(n) is None}
+        return counts | positive_counts(others, lambda name: self._may_be_class(name, context)) if others else counts
 
     def _may_be_class(self, name: str, context: Context) -> bool:
-        """Whether a resource is none of the policy's GPUs, and a DeviceClass of `kinds`, as far as that is known, serves it."""
-        if "/" not in name or context.gpus.kind(name) is not None:
-            return False
+        """Whether a DeviceClass of `kinds`, as far as that is known, serves a resource that is none of the policy's GPUs."""
         kind = context.cluster.class_kind(name)
         return kind in self.kinds if kind else name.startswith(DEVICE_CLASS) and "whole" in self.kinds
 

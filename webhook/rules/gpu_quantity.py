@@ -9,7 +9,7 @@ Refused:       fractions; negative numbers; text that is no quantity; a request 
                pod-level resources
 Not for DRA:   claims count devices in their own way.
 
-The API server checks the same between the two hooks, so for a pod this rule finds something only in the mutating hook.
+The API server checks the same between the two webhooks, so for a pod this rule finds something only in the mutating one.
 Source: ValidateResourceRequirements and validatePodResources, pkg/apis/core/validation/validation.go.
 """
 

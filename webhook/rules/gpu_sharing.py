@@ -34,7 +34,10 @@ class GpuSharing(Rule):
         for container in pod.containers:
             slices = {}
             for name, count in container.gpu_counts(context.gpus).items():
-                one = one_on(name, context.gpus.kind(name) or "whole", selector)
+                kind = context.gpus.kind(name) or "whole"
+                if kind == "whole" and not selector:
+                    continue
+                one = one_on(name, kind, selector)
                 if one.kind == "slice" and one.alone:
                     slices[name] = count
                 elif one.kind == "share" and one.alone and count > 1:

@@ -1,7 +1,7 @@
 """The replicas of a workload are spread over nodes.
 
 Rules see pods after the injectors, and the injector `topologySpread` adds a missing constraint. So this rule finds something
-only if that injector is off or does not act, as on pods whose GPUs come by DRA.
+only if that injector is off or does not act, for example on pods whose GPUs come by DRA.
 
 For a workload with a HorizontalPodAutoscaler its maxReplicas counts. If the autoscaler is applied after the workload, each new
 pod is checked, and the template when it changes next. A pod only gets a warning, since its workload was there before the

@@ -1,6 +1,6 @@
 """The cluster as units see it: implements `cluster_view.Cluster` by reading the state."""
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence, Set
 from typing import Any, Protocol, TypeVar
 
 import numpy as np
@@ -11,7 +11,7 @@ from webhook.devices.slices import Slices
 from webhook.framework.cluster_view import Autoscaler, LimitRange, MetricsStatus, PriorityClass, RuntimeClass
 from webhook.kube.claim_requests import ClaimRequest, claim_requests
 from webhook.kube.gpus import DIVIDED, Gpus
-from webhook.kube.pod import HOSTNAME, Pod, claims_devices
+from webhook.kube.pod import Pod, claims_devices
 from webhook.kube.quantity import quantity_text
 from webhook.kube.stores import Answers
 from webhook.kube.taints import Taint
@@ -103,7 +103,7 @@ class StateView:
             numbers = {*nodes.columns.status[: len(among)][among].tolist()}
             return tuple(sorted({taint for number in numbers for taint in nodes.statuses[number].taints}))
 
-        return self._cached(("taints", gpus.names), answer)
+        return self._cached(("taints", gpus.key), answer)
 
     @property
     def elastic(self) -> bool:
@@ -135,7 +135,7 @@ class StateView:
         return tuple(found)
 
     def domains(self, topology_key: str, gpus: Gpus) -> int:
-        return self._cached(("domains", topology_key, gpus.names), lambda: len(self._codes(topology_key, gpus)))
+        return self._cached(("domains", topology_key, gpus.key), lambda: len(self._codes(topology_key, gpus)))
 
     def resources(self) -> Mapping[str, int]:
         def answer() -> dict[str, int]:
@@ -167,16 +167,16 @@ class StateView:
 
         return self._cached(("least per GPU", resource, count), answer)
 
-    def hostname(self, node: str) -> str:
-        row = self._state.nodes.row_of.get(node)
-        return "" if row is None else self._state.nodes.labels.value(row, HOSTNAME)
+    @property
+    def renamed_nodes(self) -> Set[str]:
+        return self._state.nodes.renamed
 
     def label_values(self, key: str, gpus: Gpus) -> tuple[str, ...]:
         def answer() -> tuple[str, ...]:
             column = self._state.nodes.labels.column(key)
             return () if column is None else tuple(sorted(column.values[code] for code in self._codes(key, gpus)))
 
-        return self._cached(("values", key, gpus.names), answer)
+        return self._cached(("values", key, gpus.key), answer)
 
     def _codes(self, key: str, gpus: Gpus) -> NDArray[np.int64]:
         """The codes of a label's values on nodes with GPUs, without duplicates."""

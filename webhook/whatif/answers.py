@@ -10,17 +10,19 @@ from webhook.policy.model import Policy
 from webhook.state.gpu_amounts import gpu_number
 from webhook.whatif.cluster.devices import PodGpus
 from webhook.whatif.cluster.report import workload_name
-from webhook.whatif.cluster.snapshot import CLAIMS, ENGINE, FINISHED, Snapshot, created
+from webhook.whatif.cluster.snapshot import CLAIMS, ENGINE, FINISHED, Object, Snapshot, created
 from webhook.whatif.names import Names
 from webhook.whatif.waiting.causes import Cause
 from webhook.whatif.waiting.diagnosis import Diagnosis, Findings
+from webhook.whatif.waiting.idle import idle
 from webhook.whatif.waiting.situation import Situation
 from webhook.whatif.waiting.started import bound, started_late
-from webhook.whatif.waiting.workloads import not_created, refused_elsewhere
+from webhook.whatif.waiting.workloads import not_created, refused_elsewhere, suspension
 
 KINDS: Final = (
     *ENGINE,
-    *("Event", "PersistentVolume", "PersistentVolumeClaim", "StorageClass", "CSINode", "DaemonSet", "ServiceAccount"),
+    *("Event", "PersistentVolume", "PersistentVolumeClaim", "StorageClass", "CSINode"),
+    *("CSIDriver", "CSIStorageCapacity", "DaemonSet", "ServiceAccount"),
     *(*CLAIMS, "PodGroup", "Lease", *[kind for kind in dict.fromkeys((*BETWEEN, *FIELDS)) if kind not in ENGINE]),
 )
 """What is read for an answer."""
@@ -82,6 +84,8 @@ def asked(snapshot: Snapshot, policy: Policy, namespace: str | None, name: str) 
     ]
     lacking = _topmost(situation, lacking)
     if not pods and not lacking:
+        lacking = [*_idle(situation, names.workloads(namespace, name))]
+    if not pods and not lacking:
         raise names.unknown(namespace, name)
     waiting = [pod for pod in pods if waits(pod)]
     return Asked(
@@ -92,6 +96,13 @@ def asked(snapshot: Snapshot, policy: Policy, namespace: str | None, name: str) 
 def _lacking(situation: Situation, namespace: str | None) -> Iterator[Answer]:
     for each in (*not_created(situation, namespace), *refused_elsewhere(situation, namespace)):
         yield Answer(*each)
+
+
+def _idle(situation: Situation, workloads: Iterable[Object]) -> Iterator[Answer]:
+    for each in workloads:
+        namespace, of = each["metadata"]["namespace"], f"{each['kind'].lower()}/{each['metadata']['name']}"
+        if causes := [*suspension(situation, each)] or [*filter(None, [idle(each)])]:
+            yield Answer(namespace, of, causes)
 
 
 def _topmost(situation: Situation, lacking: Iterable[Answer]) -> list[Answer]:

@@ -4,14 +4,14 @@ import shlex
 from typing import Final
 
 Command = tuple[str, ...]
-_OPTIONS: Final = frozenset(("-A", "-n", "-o", "-p", "--field-selector", "--type"))
+_OPTIONS: Final = frozenset(("-A", "-n", "-o", "-p", "--field-selector", "--type", "--from", "--replicas"))
 """Those that our own commands have."""
 
 
 def kubectl(*arguments: str, namespace: str = "") -> Command:
     """A command of kubectl; () if a name in it cannot be shown as it is, or would be an option: tenants write Events."""
     command = ("kubectl", *arguments, *(("-n", namespace) if namespace else ()))
-    options = [each for each in command if each.startswith("-")]
+    options = [each.partition("=")[0] for each in command if each.startswith("-")]
     return command if "".join(command).isprintable() and _OPTIONS.issuperset(options) else ()
 
 

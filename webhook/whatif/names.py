@@ -75,14 +75,19 @@ class Names:
             raise BadInput(f"{quoted(name)} is in {plural(len(there), 'namespace')}: {listed(there)}. Give one: -n")
         return found
 
+    def workloads(self, namespace: str | None, name: str) -> list[Object]:
+        """The workloads of this name, as a person writes it."""
+        kind, _, last = name.rpartition("/")
+        kinds = [each for each in _WORKLOADS if _kind(kind) in ("", each.lower())]
+        found = [self._snapshot.named(each).items() for each in kinds]
+        return [obj for of in found for (here, known), obj in of if known == last and namespace in (None, here)]
+
     def unknown(self, namespace: str | None, name: str) -> BadInput:
         """The error for a name that means no pod, with the nearest, or with what is known of a workload of this name."""
         kind, _, last = name.rpartition("/")
-        for each in [each for each in _WORKLOADS if _kind(kind) in ("", each.lower())]:
-            for here, known in self._snapshot.named(each):
-                if known == last and namespace in (None, here):
-                    of = bare(f"{each.lower()}/{last}")
-                    return BadInput(f"{of} has no pods, and nothing says why. See kubectl describe {of} -n {here}")
+        for obj in self.workloads(namespace, name):
+            of, here = bare(f"{obj['kind'].lower()}/{last}"), obj["metadata"]["namespace"]
+            return BadInput(f"{of} has no pods, and nothing says why. See kubectl describe {of} -n {here}")
         where = f" in namespace {namespace}" if namespace else ""
         why = next((why for of, why in self._snapshot.missing.items() if _kind(kind) == of.lower()), "")
         names: set[str] = set()

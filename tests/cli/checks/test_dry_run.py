@@ -45,7 +45,7 @@ def _once(monkeypatch: pytest.MonkeyPatch) -> None:
 FORBIDDEN = 'pods is forbidden: User "me" cannot create resource "pods"'
 GONE = 'namespaces "team" not found'
 UNREACHED = (
-    f"let the API server reach the port https of the pods (docs/operations.md, GpuAdmissionFailedOpen), and see {LOGS}"
+    f"let the API server reach the port https of the pods (docs/operations.md, GpuAdmissionFailedOpen), and see: {LOGS}"
 )
 UNASKED = f"see whether the namespace has opted in, and why: {LOGS}"
 

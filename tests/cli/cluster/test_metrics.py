@@ -108,7 +108,7 @@ async def test_exporters_are_asked_through_the_api_server(tmp_path: Path) -> Non
     found, said = await shown(api, tmp_path)
     assert said == ""
     assert (found["utilisation"], found["idle"], found["temperature"]) == (99, 0, 68)
-    assert found["memory"] == {"used": 8 * 73797, "total": 8 * 81011}
+    assert found["memory"] == {"used": f"{8 * 73797}Mi", "total": f"{8 * 81011}Mi"}
     assert api.proxied == [("/api/v1/namespaces/gpu-operator/pods/http:exporter:9400/proxy/metrics", "")]
 
 

@@ -11,7 +11,7 @@ import pytest
 
 from tests.cli.objects import CLUSTER, OPTED_IN, call, document, namespace, of_job, placed, write
 from tests.controlplane.nodes import node
-from tests.controlplane.objects import pod
+from tests.controlplane.objects import deployment, job, made, pod
 from webhook.kube.pod import DECISION, PROFILE_LABEL
 
 
@@ -77,6 +77,28 @@ def test_pods_of_a_namespace_that_has_not_opted_in(tmp_path: Path, arguments: li
 def test_a_namespace_that_a_file_does_not_have_counts_as_opted_in(tmp_path: Path, arguments: list[str]) -> None:
     (found,) = document("policy", "diff", *arguments, "--from", write(tmp_path, *CLUSTER[:4], *PODS))
     assert (found["workload"], found["pods"]) == ("job/open", 2)
+
+
+def test_workloads_that_make_no_pods_now_are_tried_too(tmp_path: Path) -> None:
+    def of(made: dict[str, Any], **spec: Any) -> dict[str, Any]:
+        made["metadata"]["namespace"] = "team"
+        return {**made, "spec": {**made["spec"], **spec}, "status": {}}
+
+    runs = of_job(placed(pod("runs-0", 1, hostPID=True), "gpu-a"), "runs")
+    ended = of(job("ended", 1, 1, hostPID=True)) | {"status": {"conditions": [{"type": "Complete", "status": "True"}]}}
+    nightly = made("CronJob", "nightly", spec={"jobTemplate": {"spec": job("n", 2, 1, hostPID=True)["spec"]}})
+    objects = [
+        *(runs, of(job("runs", 1, 1, hostPID=True)), ended, of(nightly)),
+        of(job("held", 3, 1, hostPID=True), suspend=True),
+        of(deployment("off", 0, 1, hostPID=True)),
+        of(deployment("harmless", 0, 0)),
+    ]
+    file = write(tmp_path, *CLUSTER[:4], namespace("team"), *objects)
+    found = document("policy", "diff", "-n", "team", "--from", file)
+    assert {(each["workload"], each["pods"], each["change"]) for each in found} == {
+        *(("job/runs", 1, "refused"), ("cronjob/nightly", 2, "refused")),
+        *(("job/held", 3, "refused"), ("deployment/off", 1, "refused")),
+    }
 
 
 def test_the_table(tmp_path: Path) -> None:

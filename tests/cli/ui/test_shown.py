@@ -23,6 +23,7 @@ from tests.controlplane.nodes import node
 from tests.controlplane.objects import pod
 from webhook.cli.terminal import age
 from webhook.cli.ui import picture
+from webhook.whatif.cluster.snapshot import seconds
 
 pytestmark = pytest.mark.asyncio(loop_scope="package")
 
@@ -112,7 +113,7 @@ async def test_a_search_for_a_model_shows_who_has_it(shown: Tab, cluster: Path) 
     await shown.click("#by button:nth-child(2)")
     await search(shown, "h100")
     wanted = [
-        f"{each['workload']}\n{each['gpus']['nvidia.com/gpu']} nvidia.com/gpu, {each['pods']} pods, oldest {age(each['since'], TAKEN)}"
+        f"{each['workload']}\n{each['gpus']['nvidia.com/gpu']} nvidia.com/gpu, {each['pods']} pods, oldest {age(seconds(each['since']), TAKEN)}"
         for each in document("top", "workloads", "--model", "H100", "--from", cluster)
     ]
     assert len(wanted) == 2

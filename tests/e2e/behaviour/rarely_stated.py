@@ -4,20 +4,7 @@ from typing import Any
 
 from tests.controlplane.nodes import GPU_TAINT, node
 from tests.controlplane.objects import REQUIRED, job, made, pod
-from tests.e2e.behaviour.case import (
-    HOST,
-    ZONE,
-    Case,
-    Change,
-    Json,
-    apart,
-    as_chosen,
-    counts,
-    on,
-    runs,
-    together,
-    waits,
-)
+from tests.e2e.behaviour.case import HOST, ZONE, Case, Change, Json, apart, as_chosen, counts, on, runs, together, waits
 from tests.e2e.behaviour.made import affinity, claim, goes_to_b, spread, taken, using, volume
 from tests.e2e.behaviour.workloads import in_zones, indexed
 

@@ -33,11 +33,11 @@ CASES = [
     service("four replicas over three zones", 4, taken("a1", 2), taken("a2", 1), a=2, b=2, c=2),
     service("six replicas over three zones", 6, taken("b1", 3), a=2, b=2, c=2),
     service("six replicas over two zones, of which one is larger", 6, taken("b1", 1), taken("b2", 1), a=3, b=5),
-    Case(
+    Case(  # which host each gets depends on the order too: five in a zone weigh as much as a chosen node
         "more replicas than hosts",
         in_zones(a=2, b=2),
         [deployment("chat", 10)],
-        [runs(count=10), evenly(ZONE), evenly(HOST), as_chosen()],
+        [runs(count=10), evenly(ZONE), evenly(HOST)],
         there=[taken("a1", 2)],
     ),
     Case(  # where each goes depends on the order in which the scheduler takes them: a hard constraint has no slack

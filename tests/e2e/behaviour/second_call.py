@@ -18,11 +18,7 @@ OTHER = "behaviour/other"
 """Label of a pod: what the other hook does to it."""
 GPU, TWO, CPU = ({OTHER: name} for name in ("gpu", "two", "cpu"))
 FOLLOWS, LEADS, GROUP, QUEUED = ({OTHER: name} for name in ("follows", "leads", "group", "queued"))
-_ADDED: dict[str, Json] = {
-    "gpu": {"nvidia.com/gpu": "1"},
-    "two": {"nvidia.com/gpu": "2"},
-    "cpu": {"cpu": "100"},
-}
+_ADDED: dict[str, Json] = {"gpu": {"nvidia.com/gpu": "1"}, "two": {"nvidia.com/gpu": "2"}, "cpu": {"cpu": "100"}}
 _JOB, _GROUP, _QUEUE = (
     "jobset.sigs.k8s.io/job-key",
     "leaderworkerset.sigs.k8s.io/group-key",

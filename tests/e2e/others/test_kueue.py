@@ -22,7 +22,7 @@ OTHERS = {
         # Without certificates of its own it reads one for its metrics from /etc: it makes some, for webhooks that are not there.
         internalCertManagement={"enable": True, "webhookServiceName": "nowhere"},
         featureGates={"VisibilityOnDemand": False},  # an API of its own, with a certificate in /visibility
-    ),
+    )
 }
 _QUEUE, _GROUP = "kueue.x-k8s.io/queue-name", "kueue.x-k8s.io/pod-group-name"
 _GPUS = 48

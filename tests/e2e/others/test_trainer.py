@@ -60,7 +60,7 @@ CASES = [
         [runs(count=2), together(ZONE), not_told("torch", "remove"), not_told("fit", "will get")],
         later=[made("TrainJob", "fit", spec=_spec())],
         without=[runs(count=2)],
-    ),
+    )
 ]
 
 

@@ -117,6 +117,14 @@ LOCAL, SLOW = [
 LATE = made("StorageClass", "class-late", provisioner="csi.example.com", volumeBindingMode="WaitForFirstConsumer")
 ELSEWHERE = [{"matchLabelExpressions": [{"key": ZONE, "values": ["zone-nowhere"]}]}]
 ZONAL = {**LATE, "metadata": {"name": "class-zonal"}, "allowedTopologies": ELSEWHERE}
+COUNTED = made("CSIDriver", "csi.example.com", spec={"storageCapacity": True, "attachRequired": False})
+HAS_LITTLE = made(
+    "CSIStorageCapacity",
+    "little",
+    storageClassName="class-late",
+    capacity="4Gi",
+    nodeTopology={"matchLabels": {ZONE: "zone-a"}},
+)
 OF_LOCAL = volume_claim("data", storageClassName="class-local")
 NO_VOLUME = "no volume suits claim data, and class class-local makes none"
 MAKE_ONE = "create a PersistentVolume of class class-local"
@@ -233,6 +241,11 @@ CLAIMS = [
     without(
         "a volume that is not made yet, and no more can be attached", "volumeLimit", "node p-a: as many volumes as can be attached: csi.example.com takes 1 on a node", "exceed max volume count",
         lambda k: k.again(volumes=None), LIMITED, LATE, of_csi(0), volume_claim("one", "pv-a"), volume_claim("two", storageClassName="class-late"), pod("other", **mounts("one")), of="two",
+    ),
+    without(
+        "less storage than the volume that is to be made", "volumeNodeConflict",
+        "no volume of 10Gi of class class-late can be made for claim data on node p-a: at most 4Gi there", "did not have enough free storage",
+        lambda k: k.again(volumes=None), LATE, COUNTED, HAS_LITTLE, volume_claim("data", storageClassName="class-late"),
     ),
     without(
         "a class whose zone has no node", "volumeNodeConflict", "a volume of class class-zonal for claim data cannot be reached from node p-a", "didn't find available persistent volumes",

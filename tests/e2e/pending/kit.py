@@ -101,7 +101,13 @@ class Kit:
 
 EVERYWHERE = (
     *("Node", "PersistentVolume", "StorageClass", "DeviceClass", "ResourceSlice", "PriorityClass", "RuntimeClass"),
-    *("CSINode", "ValidatingAdmissionPolicyBinding", "ValidatingAdmissionPolicy", "ValidatingWebhookConfiguration"),
+    *(
+        "CSIDriver",
+        "CSINode",
+        "ValidatingAdmissionPolicyBinding",
+        "ValidatingAdmissionPolicy",
+        "ValidatingWebhookConfiguration",
+    ),
 )
 """Kinds that have no namespace."""
 Fix = Callable[[Kit], Awaitable[Any]]

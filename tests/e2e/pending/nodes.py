@@ -5,7 +5,22 @@ from typing import Any
 from tests.controlplane import clusters
 from tests.controlplane.nodes import node
 from tests.controlplane.objects import REQUIRED, made, required
-from tests.e2e.pending.kit import A100, HOSTNAME, L4, PRODUCT, ZONE, Case, Json, Kit, event, named, one, waits
+from tests.e2e.pending.kit import (
+    A100,
+    HOSTNAME,
+    L4,
+    PRODUCT,
+    ZONE,
+    Case,
+    Json,
+    Kit,
+    event,
+    held,
+    named,
+    one,
+    priority,
+    waits,
+)
 
 
 def tainted(name: str, taint: str, *more: str, **spec: Any) -> Case:
@@ -88,6 +103,11 @@ NODES = [
     Case(
         "a node that is down", "notReady", "node p-a: not-ready", one(ready=False), waits(), "untolerated taint",
         lambda k: clusters.set_ready(k.api, named("p-a", k.tag), True),
+    ),
+    Case(
+        "a taint, and behind it pods that it would preempt", "untoleratedTaint", "node p-a: tainted team=x:NoSchedule, which the pod does not tolerate",
+        one(taints=["team=x:NoSchedule"]), waits(8, priorityClassName="p-over"), "untolerated taint", advises="if the pod may run",
+        before=[priority("p-over", 1000, "PreemptLowerPriority"), held("other", 8, tolerations=[{"operator": "Exists"}])],
     ),
     Case("a cordon", "cordoned", CORDONED, one(cordoned=True), waits(), "were unschedulable"),
     Case(

@@ -108,18 +108,13 @@ DOWN = made(
 NOT_TODAY = {
     "matchConstraints": {"resourceRules": RULES},
     "validations": [
-        {
-            "expression": "!has(object.metadata.labels) || !('refuse' in object.metadata.labels)",
-            "message": "not today",
-        }
+        {"expression": "!has(object.metadata.labels) || !('refuse' in object.metadata.labels)", "message": "not today"}
     ],
 }
 REFUSING = [
     made("ValidatingAdmissionPolicy", "p-refuses", spec=NOT_TODAY),
     made(
-        "ValidatingAdmissionPolicyBinding",
-        "p-refuses",
-        spec={"policyName": "p-refuses", "validationActions": ["Deny"]},
+        "ValidatingAdmissionPolicyBinding", "p-refuses", spec={"policyName": "p-refuses", "validationActions": ["Deny"]}
     ),
 ]
 LIMITS = made("LimitRange", "small", spec={"limits": [{"type": "Container", "max": {"cpu": "1"}}]})
@@ -202,7 +197,7 @@ WORKLOADS = [
     ),
     Case(
         "affinity to pods that are not there", "podAffinity", "required pod affinity wants pods with app=other in the same kubernetes.io/hostname: none where node p-a",
-        one(), waits(**affine("podAffinity", "other")), "pod affinity rules", lambda k: k.make(pod("other")),
+        one(), waits(**affine("podAffinity", "other")), "pod affinity rules", advises="make the affinity preferred",
     ),
     Case(
         "affinity to a pod on a node without GPUs (devpod-provider-kubernetes#63)", "podAffinity",
@@ -214,7 +209,7 @@ WORKLOADS = [
         "affinity to two pods at once, where one pod must meet all of it", "podAffinity",
         "required pod affinity wants pods with app=one in the same kubernetes.io/hostname, tier=x in the same kubernetes.io/hostname: none where node p-a",
         one(), waits(affinity={"podAffinity": {REQUIRED: [term("one"), term("x", of="tier")]}}), "pod affinity rules",
-        lambda k: k.make(pod("both", labels={"app": "one", "tier": "x"})), [pod("one"), pod("two", labels={"tier": "x"})],
+        before=[pod("one"), pod("two", labels={"tier": "x"})], advises="make the affinity preferred",
     ),
     Case(
         "its own anti-affinity", "podAntiAffinity", "its pod anti-affinity keeps it from node p-a, where pod/other are",

@@ -57,7 +57,7 @@ def test_a_pod_has_the_gpus_of_its_claims(tmp_path: Path) -> None:
     assert [(each["name"], each["gpus"]) for each in found["pods"]] == [("by-claim", has), ("by-name", has)]
     assert [each["shared"] for each in found["pods"]] == [{"team-a/c": has}] * 2
     (of,) = document("top", "namespaces", "--from", file)
-    assert of == {"namespace": "team-a", "pods": 2, "nodes": 1, "since": 0, "gpus": has}
+    assert of == {"namespace": "team-a", "pods": 2, "nodes": 1, "since": None, "gpus": has}
 
 
 def test_without_a_label_the_model_is_what_the_driver_tells(tmp_path: Path) -> None:

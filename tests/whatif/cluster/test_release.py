@@ -1,5 +1,6 @@
 """How the webhook was installed, by the objects of it that are there, and the commands of next steps."""
 
+import shlex
 from typing import Any
 
 import pytest
@@ -68,9 +69,9 @@ def test_whoever_names_the_namespace_is_believed(monkeypatch: pytest.MonkeyPatch
 def test_next_steps_of_the_chart() -> None:
     release = Release("gpu", "mine")
     upgrade = "helm upgrade mine manifests/chart -n gpu --reset-then-reuse-values"
-    assert release.logs == "kubectl -n gpu logs deployment/gpu-admission"
+    assert shlex.join(release.logs) == "kubectl -n gpu logs deployment/gpu-admission"
     assert release.apply == release.file("70-guards.yaml") == upgrade
-    assert release.edit_policy == f"{upgrade} --set-file policy.text=policy.yaml"
+    assert shlex.join(release.edit_policy) == f"{upgrade} --set-file policy.text=policy.yaml"
     assert release.created("policy") == f"{upgrade} --set policy.create=true"
     assert (
         release.created("priorityClasses", "50-priority-classes.yaml") == f"{upgrade} --set priorityClasses.create=true"
@@ -80,5 +81,5 @@ def test_next_steps_of_the_chart() -> None:
         == "kubectl apply -f manifests/50-priority-classes.yaml"
     )
     own = release._replace(own_policy=True)
-    assert own.edit_policy == "kubectl -n gpu edit configmap gpu-admission-policy"
+    assert shlex.join(own.edit_policy) == "kubectl -n gpu edit configmap gpu-admission-policy"
     assert release.component("every-pod") == f"{upgrade} --set components.everyPod=true"

@@ -1,7 +1,7 @@
 """What is said of a ResourceClaim without devices. Which devices a claim gets is in tests/devices, and what is said of the common
 cases in tests/e2e/test_pending.py.
 
-Covers whatif.waiting.free_devices.
+Covers whatif.waiting.free_devices, whatif.waiting.storage.
 """
 
 from __future__ import annotations
@@ -13,12 +13,14 @@ from typing import Any
 import pytest
 
 from tests.cli.mixed import BARE
-from tests.cli.objects import Json, of_kind
+from tests.cli.objects import Json, of_kind, placed
 from tests.controlplane.nodes import node
+from tests.controlplane.objects import pod
 from tests.devices import dra
-from tests.whatif.waiting.waits import DEVICE_CLASS, answer, claiming, held, obj, waiting
+from tests.whatif.waiting.waits import DEVICE_CLASS, answer, claiming, held, mounting, obj, waiting
 from webhook.whatif.answers import Answer
 
+HOSTNAME = "kubernetes.io/hostname"
 FREE, NONE_FREE = "fitsNow", "noDevice"
 ON_N = {"nodeSelectorTerms": [{"matchFields": [{"key": "metadata.name", "operator": "In", "values": ["n"]}]}]}
 
@@ -93,6 +95,70 @@ def test_what_is_said_of_a_claim(
     assert cause.cause == word, cause
     assert text in cause.text
     assert fix in cause.fix
+
+
+def test_who_holds_the_counters_of_a_gpu_is_named(tmp_path: Path) -> None:
+    """A partition of another class has a part of the GPU that is wanted whole."""
+    devices = [device("whole", **part(80)), device("half", "MIG", **part(40))]
+    other_class = obj("DeviceClass", "mig", DEVICE_CLASS["spec"], metadata={"namespace": ""})
+    holds = placed(pod("holds", 0), "n")
+    head = {"driver": "gpu.x", "pool": {"name": "p", "generation": 1, "resourceSliceCount": 2}, "nodeName": "n"}
+    results = [{"request": "r0", "driver": "gpu.x", "pool": "p", "device": "half"}]
+    status = {
+        "allocation": {"devices": {"results": results}, "nodeSelector": ON_N},
+        "reservedFor": [{"resource": "pods", "name": "holds", "uid": holds["metadata"]["uid"]}],
+    }
+    counters = [{"name": "gpu", "counters": {"memory": {"value": "80Gi"}}}]
+    (cause,) = answer(
+        tmp_path,
+        *(node("n"), DEVICE_CLASS, other_class, {**holds, "kind": "Pod"}),
+        obj("ResourceSlice", "s", head | {"devices": devices}, metadata={"namespace": ""}),
+        obj("ResourceSlice", "t", head | {"sharedCounters": counters}, metadata={"namespace": ""}),
+        obj(
+            "ResourceClaim",
+            "o",
+            {"devices": {"requests": [{"name": "r0", "exactly": {"deviceClassName": "mig"}}]}},
+            status,
+        ),
+        obj("ResourceClaim", "c", {"devices": {"requests": [{"name": "r0", "exactly": of_model("A100")}]}}),
+        claiming(resourceClaimName="c"),
+    ).causes
+    assert (cause.fixes[0].words, cause.helps) == ("wait for pod/holds in team to end", 1)
+
+
+CAPACITIES = {
+    "as much as is asked for": ([("10Gi", {"matchLabels": {HOSTNAME: "n"}})], ""),
+    "less": ([("4Gi", {"matchLabels": {HOSTNAME: "n"}})], "at most 4Gi there"),
+    "more, of another node": ([("99Gi", {"matchLabels": {HOSTNAME: "m"}})], "at most nothing there"),
+    "more, of nobody": ([("99Gi", None)], "at most nothing there"),
+    "more, of all nodes": ([("99Gi", {})], ""),
+    "more, by two labels": ([("99Gi", {"matchLabels": {HOSTNAME: "n", "kubernetes.io/os": "linux"}})], ""),
+    "more, by an expression": ([("99Gi", {"matchExpressions": [{"key": HOSTNAME, "operator": "Exists"}]})], ""),
+    "none known": ([], "at most nothing there"),
+}
+
+
+@pytest.mark.parametrize(("capacities", "text"), CAPACITIES.values(), ids=CAPACITIES)
+@pytest.mark.parametrize("says", [True, False])
+def test_the_storage_that_a_driver_has(
+    tmp_path: Path, capacities: list[tuple[str, Json | None]], text: str, says: bool
+) -> None:
+    """The scheduler's own words are in tests/e2e/pending."""
+    late = {"provisioner": "csi.x", "volumeBindingMode": "WaitForFirstConsumer"}
+    asked = {"storageClassName": "late", "resources": {"requests": {"storage": "10Gi"}}}
+    of_capacity = [
+        obj("CSIStorageCapacity", f"c{n}", storageClassName="late", capacity=amount, **({} if topology is None else {"nodeTopology": topology}))
+        for n, (amount, topology) in enumerate(capacities)
+    ]  # fmt: skip
+    (cause,) = answer(
+        tmp_path,
+        *(node("n"), mounting("data"), obj("PersistentVolumeClaim", "data", asked, {"phase": "Pending"})),
+        obj("StorageClass", "late", metadata={"namespace": ""}, **late),
+        obj("CSIDriver", "csi.x", {"storageCapacity": says}, metadata={"namespace": ""}),
+        *of_capacity,
+    ).causes
+    assert cause.cause == ("volumeNodeConflict" if text and says else "fitsNow"), cause
+    assert not says or text in cause.text
 
 
 def test_devices_of_several_nodes_are_left_to_the_scheduler(tmp_path: Path) -> None:

@@ -1,6 +1,6 @@
 """The causes of waiting that tests/e2e/test_pending.py does not make on a real scheduler.
 
-Covers kube.suspended, whatif.waiting.claims, whatif.waiting.nodes, whatif.waiting.peers,
+Covers kube.suspended, whatif.waiting.claims, whatif.waiting.gangs, whatif.waiting.idle, whatif.waiting.nodes, whatif.waiting.peers,
 whatif.waiting.prerequisites, whatif.waiting.resources, whatif.waiting.situation, whatif.waiting.taints, whatif.waiting.unoffered,
 whatif.waiting.volumes, whatif.waiting.workloads.
 """
@@ -47,6 +47,7 @@ REFUSAL = 'Error creating: admission webhook "pods.gpu-admission.io" denied the 
 CASES = [
     pytest.param("podGroupMissing", 'PodGroup "ring" does not exist', [node("n"), waiting(**GROUP)], id="no group"),
     pytest.param("gangIncomplete", 'gang "ring" wants 4 pods, and 1 pod of it exist', [node("n"), obj("PodGroup", "ring", **GANG), waiting(**GROUP)], id="a gang that lacks pods"),
+    pytest.param("gangIncomplete", 'gang "ring" starts 3 pods at once, and there is room for 2: node n', [node("n"), obj("PodGroup", "ring", **GANG), held(1, "n", **GROUP), *[placed(pod(f"w{n}", 3, **GROUP), None) for n in range(2)], waiting(3, **GROUP)], id="a gang for which there is too little room"),
     pytest.param("gangIncomplete", 'gang "ring" wants 2 pods, and 1 pod of it exist', [node("n"), waiting(labels=BY_LABELS)], id="a gang by labels"),
     pytest.param("preemptionNever", "pods of lower priority hold enough on node n, but priority class polite never preempts", [node("n"), held(8, "n"), waiting(8, **NEVER)], id="a class that never preempts"),
     pytest.param("claimInUse", "ResourceClaim c is used by 256 pods", [node("n"), obj("ResourceClaim", "c", status={"reservedFor": [{}] * 256}), claiming(resourceClaimName="c")], id="a claim of many"),
@@ -199,6 +200,60 @@ def test_what_is_not_suspended_and_has_no_pods_is_not_unknown(tmp_path: Path, ki
         BadInput, match=rf"^{kind.lower()}/fit has no pods.* kubectl describe {kind.lower()}/fit -n team$"
     ):
         asked(snapshot(tmp_path, obj(kind, "fit", spec)), load_policy(), "team", "fit")
+
+
+def test_a_device_plugin_that_is_away_on_one_node_hides_no_other_node(tmp_path: Path) -> None:
+    away = node("away", resources={"nvidia.com/gpu": "0"})
+    causes = answer(tmp_path, away, node("here"), waiting(resource="nvidia.com/mig-1g.10gb")).causes
+    assert {each.cause: each.nodes for each in causes} == {
+        "devicePluginMissing": ("away",),
+        "unknownResource": ("here",),
+    }
+
+
+def test_a_worker_group_that_is_suspended_is_found(tmp_path: Path) -> None:
+    groups = [{"groupName": "cpu"}, {"groupName": "gpu", "suspend": True}]
+    (found,) = answers(snapshot(tmp_path, obj("RayCluster", "fit", {"workerGroupSpecs": groups})), load_policy(), None)
+    text = 'worker group "gpu" is suspended: its pods are made when it is resumed'
+    patch = '[{"op":"replace","path":"/spec/workerGroupSpecs/1/suspend","value":false}]'
+    resume = "kubectl", "patch", "raycluster/fit", "--type", "json", "-p", patch, "-n", "team"
+    assert found.causes == [Cause.of("suspended", text, Fix("resume it", resume))]
+
+
+@pytest.mark.parametrize(
+    ("kind", "spec", "status", "text", "command"),
+    [
+        pytest.param("CronJob", {"schedule": "0 9 * * 1"}, {"lastScheduleTime": "2026-11-23T09:00:00Z"}, 'its next Job comes by its schedule, "0 9 * * 1"; the last was at 2026-11-23T09:00:00Z', "create job fit-now --from=cronjob/fit", id="not due"),
+        pytest.param("CronJob", {"suspend": True}, {}, "spec.suspend is true: its pods are made when it is resumed", "patch cronjob/fit --type merge -p '{\"spec\":{\"suspend\":false}}'", id="a suspended schedule"),
+        pytest.param("Deployment", {"replicas": 0}, {}, "it is to have 0 replicas", "scale deployment/fit --replicas=1", id="0 replicas"),
+        pytest.param("Deployment", {"replicas": 1, "paused": True}, {}, "it is paused", "rollout resume deployment/fit", id="paused"),
+        pytest.param("Job", {}, {"conditions": [{"type": "Failed", "status": "True", "reason": "DeadlineExceeded", "message": "too\nlong"}]}, "it has finished: DeadlineExceeded, too long", "", id="finished"),
+        pytest.param("DaemonSet", {}, {}, "no node is for its pods, by their node selector, node affinity or tolerations", "get nodes -o custom-columns=NAME:.metadata.name,TAINTS:.spec.taints", id="no node"),
+    ],
+)  # fmt: skip
+def test_why_a_workload_makes_no_pods_is_said_to_who_asks_about_it(
+    tmp_path: Path, kind: str, spec: Json, status: Json, text: str, command: str
+) -> None:
+    cluster = snapshot(tmp_path, obj(kind, "fit", spec, status))
+    for name in ("fit", f"{kind.lower()}/fit"):
+        (found,) = asked(cluster, load_policy(), "team", name).answers
+        assert found.causes[0].text == text
+        assert f"kubectl {command}" in found.causes[0].fix if command else not found.causes[0].fixes[0].command
+    assert answers(cluster, load_policy(), None) == []
+
+
+def test_who_may_list_one_namespace_is_told_of_what_is_missing_there(tmp_path: Path) -> None:
+    volumes = [{"name": "data", "persistentVolumeClaim": {"claimName": "dsik"}}]
+    cluster = snapshot(tmp_path, waiting(volumes=volumes), obj("PersistentVolumeClaim", "disk", {}, {"phase": "Bound"}))
+    cluster.missing.update(
+        Node="no right to list nodes", PersistentVolumeClaim="no right to list x of other namespaces than team"
+    )
+    (found,) = answers(cluster, load_policy(), None)
+    assert [each.cause for each in found.causes] == ["volumeClaimMissing"]
+    assert "nearest: disk" in found.causes[0].text
+    cluster.missing["PersistentVolumeClaim"] = "no right to list x"
+    (found,) = answers(cluster, load_policy(), None)
+    assert [each.cause for each in found.causes] == ["schedulerOther"]
 
 
 def test_a_kind_that_may_not_be_listed_is_said_to_be(tmp_path: Path) -> None:

@@ -1,5 +1,6 @@
 """Checks the serving certificate, and the CA certificates in caBundle by which the API server trusts it."""
 
+import shlex
 from base64 import b64decode
 from collections.abc import Mapping
 from datetime import UTC, datetime, timedelta
@@ -61,13 +62,13 @@ def served(snapshot: Snapshot, policy: Policy) -> All:
         found.append(broken(text, _issue(snapshot)))
     if other := [pod for pod, labels, _ in samples_of(snapshot, "certificate_info") if labels.get("sha256") != sha256]:
         text = f"{listed(other)} serve another than the one in Secret {OUR_SECRET}"
-        found.append(warn(text, f"it should pass in a minute; else {snapshot.release.restart}"))
+        found.append(warn(text, "it should pass in a minute; else", snapshot.release.restart))
     which = "the one that is served" if snapshot.of("ReplicaMetrics") else f"the one in Secret {OUR_SECRET}"
     return found or [_validity(snapshot, f"caBundle trusts it; {which}", leaf)]
 
 
 def _issue(snapshot: Snapshot) -> str:
-    return f"see certs/README.md, and {snapshot.release.logs}"
+    return f"see certs/README.md, and {shlex.join(snapshot.release.logs)}"
 
 
 def _validity(snapshot: Snapshot, subject: str, certificate: x509.Certificate) -> Found:

@@ -253,7 +253,8 @@ def mutating_policies(snapshot: Snapshot, policy: Policy) -> All:
     found = [
         warn(
             f"{bare(name)} changes {listed(fields)} of pods before we are asked: what is there we keep",
-            f"see whether both are meant: kubectl get mutatingadmissionpolicy {bare(name)} -o yaml",
+            "see whether both are meant",
+            ("kubectl", "get", "mutatingadmissionpolicy", bare(name), "-o", "yaml"),
         )
         for name, fields in changed_fields.items()
         if fields

@@ -53,8 +53,8 @@ def descheduler(snapshot: Snapshot, policy: Policy) -> All:
                 unknown(f"{namespace}/{name} is no policy of a descheduler that can be read: {bare(str(error))}")
             )
             continue
-        step = f"{_SETTING}: kubectl -n {namespace} edit configmap {name}"
-        found += [warn(f"{namespace}/{name}: {plugin} evicts {_EVICTS[plugin]}", step) for plugin in plugins]
+        edit = ("kubectl", "-n", namespace, "edit", "configmap", name)
+        found += [warn(f"{namespace}/{name}: {plugin} evicts {_EVICTS[plugin]}", _SETTING, edit) for plugin in plugins]
     if not policies:
         return "no descheduler runs, as far as its pods show it"
     return found or "a descheduler runs, and leaves pods where they were placed"

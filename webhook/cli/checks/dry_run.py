@@ -5,6 +5,7 @@ that is in it, does what the tests of this version see. Both need the right to c
 """
 
 import asyncio
+import shlex
 from collections.abc import Iterator, Mapping
 from importlib.resources import files
 from typing import Any, Final
@@ -73,11 +74,11 @@ async def _once(api: Api, release: Release, namespace: str) -> Found:
         if error.reason.startswith(f'namespaces "{namespace}" not found'):
             return broken(text, "name a namespace that exists")
         unreached = any(words in said for words in _UNREACHED)
-        return broken(text, f"{_REACH}, and see {release.logs}" if unreached else release.logs)
+        return broken(text, f"{_REACH}, and see" if unreached else "", release.logs)
     if policy := record_of(stored).get("policy"):
         return Found("ok", f"{asked} decides by policy {bare(policy)}")
     text = f"a GPU pod in {namespace} would be created without a decision: the API server did not ask, or got no answer"
-    return broken(text, f"see whether the namespace has opted in, and why: {release.logs}")
+    return broken(text, "see whether the namespace has opted in, and why", release.logs)
 
 
 def conformance(access: Access, release: Release, namespace: str, policy: Policy, profile: str) -> list[Result]:
@@ -98,11 +99,11 @@ def _cases(policy: Policy, profile: str) -> Iterator[Case]:
 async def _all(access: Access, release: Release, namespace: str, cases: list[Case]) -> list[Result]:
     async with Api(always(access)) as api:
         found = [(case["case"], await _tried(api, release, namespace, case)) for case in cases]
-    return [Result("conformance", each.state, f"{case}: {each.text}", each.next) for case, each in found]
+    return [Result("conformance", each.state, f"{case}: {each.text}", *each[2:]) for case, each in found]
 
 
 async def _tried(api: Api, release: Release, namespace: str, case: Case) -> Found:
-    rule, see = case.get("refused"), f"gpu-admission doctor; {release.logs}"
+    rule, see = case.get("refused"), f"gpu-admission doctor; {shlex.join(release.logs)}"
     try:
         stored = await _created(api, namespace, case)
     except ApiError as error:

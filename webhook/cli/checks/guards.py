@@ -99,7 +99,7 @@ def preemption(snapshot: Snapshot, policy: Policy) -> All:
                 may += [namespace] if _may_name(name, namespace, labels, policy) else []
             elif _is_given(name, namespace, labels, policy):
                 text = f"the policy gives {bare(name)} to pods of namespace {namespace}; the API server refuses them"
-                found.append(warn(text, f"kubectl label namespace {namespace} {_ENTITLED}="))
+                found.append(warn(text, command=("kubectl", "label", "namespace", namespace, f"{_ENTITLED}=")))
         anybody = anybody or bool(may)
         able.append(f"by {bare(name)}: {listed(may, 10) or 'none'}")
     who = f"namespaces that can preempt others {'; '.join(able) or 'by our classes: none'}"

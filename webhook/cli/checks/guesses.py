@@ -33,8 +33,10 @@ def guessed_classes(snapshot: Snapshot, policy: Policy) -> All:
     for why in reversed(dict.fromkeys(lost.values())):
         names = listed([bare(name) for name in lost if lost[name] == why], 10)
         texts.insert(0, f"pods without a label for their class do not get {names}: {why}")
-    step = f'if that is meant, set the class to "" in priorityClass.classes: {snapshot.release.edit_policy}'
-    return [warn(text, step) for text in texts] or "pods can do as much with those that are guessed as without"
+    step = 'if that is meant, set the class to "" in priorityClass.classes'
+    return [
+        warn(text, step, snapshot.release.edit_policy) for text in texts
+    ] or "pods can do as much with those that are guessed as without"
 
 
 def _given(policy: Policy, injector: PriorityClassName) -> dict[str, bool]:

@@ -26,10 +26,12 @@ def health(snapshot: Snapshot, policy: Policy) -> All:
         by_health.setdefault(word, []).append(name)
     healthy = len(by_health.pop("healthy", []))
     text = f"{healthy} of {plural(len(health_of), 'GPU node')} healthy"
-    found = [Found("ok", text) if healthy else broken(text, "gpu-admission top")]
+    found = [Found("ok", text) if healthy else broken(text, command=("gpu-admission", "top"))]
     for word, names in by_health.items():
         text = f"{word}: {listed(names)}"
-        found.append(Found("ok", text) if word == "cordoned" else warn(text, f"kubectl describe node {names[0]}"))
+        found.append(
+            Found("ok", text) if word == "cordoned" else warn(text, command=("kubectl", "describe", "node", names[0]))
+        )
     return found
 
 

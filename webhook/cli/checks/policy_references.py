@@ -29,7 +29,8 @@ def namespaces(snapshot: Snapshot, policy: Policy) -> All:
     for name, profile in unknown.items():
         near = nearest(profile, list(policy.file.profiles)) or DEFAULT_PROFILE
         text = f"namespace {name} names profile {bare(profile)}, which the policy lacks: {DEFAULT_PROFILE} is used"
-        found.append(warn(text, f"kubectl label namespace {name} {PROFILE_LABEL}={near} --overwrite"))
+        label = ("kubectl", "label", "namespace", name, f"{PROFILE_LABEL}={near}", "--overwrite")
+        found.append(warn(text, command=label))
     if not opted:
         step = f"kubectl label namespace NAME {PROFILE_LABEL}={DEFAULT_PROFILE}"
         return [warn("none has opted in: the webhook is never asked", step)]
@@ -48,7 +49,7 @@ def classes(snapshot: Snapshot, policy: Policy) -> All:
             why = f"it is for namespaces {listed(rule.namespaces)}, and there is none"
         if why:
             text = f"entry {number + 1} of `classes`, {bare(rule.name)}, fits no pod: {why}"
-            found.append(warn(text, f"correct `classes`: {snapshot.release.edit_policy}"))
+            found.append(warn(text, "correct `classes`", snapshot.release.edit_policy))
     step = "correct it in their manifests, or add it to `classes`"
     for warning, pods in sorted(_warned(snapshot, policy).items()):
         found.append(warn(f"{plural(pods, 'GPU pod')}: {warning}", step))
@@ -100,7 +101,7 @@ def priority_classes(snapshot: Snapshot, policy: Policy) -> All:
     for one, other in pairwise(load_policy().profile(DEFAULT_PROFILE)[1].injectors.priority_class.classes.values()):
         if {one, other} <= known.keys() & wanted and known[one] <= known[other]:
             text = f"{one} ({known[one]}) is not above {other} ({known[other]})"
-            return [warn(text, "kubectl apply --force -f manifests/50-priority-classes.yaml")]
+            return [warn(text, command=("kubectl", "apply", "--force", "-f", "manifests/50-priority-classes.yaml"))]
     return listed(sorted(wanted), 10) or "the policy names none"
 
 
@@ -137,8 +138,8 @@ def topology_spread(snapshot: Snapshot, policy: Policy) -> All:
                 f"{listed(sorted(empty))}, which have no node with GPUs: of a workload at most "
                 f"{plural(constraint.max_skew, 'pod')} (maxSkew) starts in each of {listed(sorted(domains))}, and the rest waits"
             )
-            step = f"use ScheduleAnyway, or give the pods a nodeSelector for GPU nodes: {snapshot.release.edit_policy}"
-            found.append(warn(text, step))
+            step = "use ScheduleAnyway, or give the pods a nodeSelector for GPU nodes"
+            found.append(warn(text, step, snapshot.release.edit_policy))
     return found or ("DoNotSchedule counts only domains with GPUs" if hard else "no constraint with DoNotSchedule")
 
 
@@ -153,7 +154,6 @@ def _report(
         hint = suggestion(ref.key, sorted(known), "; nearest: {}") if ref.key not in known else ""
         waits = ": its pods wait for ever" if ref.required else ""
         text = f"profiles.{profile}.{ref.field}: no node has the {noun} {ref.text}{hint}{waits}"
-        found.append(
-            (broken if ref.required else warn)(text, f"correct it, or {noun} nodes: {snapshot.release.edit_policy}")
-        )
+        state = broken if ref.required else warn
+        found.append(state(text, f"correct it, or {noun} nodes", snapshot.release.edit_policy))
     return found

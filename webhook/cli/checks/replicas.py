@@ -1,6 +1,7 @@
 """Checks the replicas, and what they work with: the API server and the source of GPU metrics."""
 
 import re
+import shlex
 from collections import Counter
 from collections.abc import Iterator
 from typing import Final
@@ -39,13 +40,13 @@ def endpoints(snapshot: Snapshot, policy: Policy) -> All:
         if labels_of(endpoint_slice).get("kubernetes.io/service-name") == NAME
         for endpoint in endpoint_slice.get("endpoints") or ()
     )
-    step = f"{snapshot.release.kubectl} get pods"
+    look = snapshot.release.kubectl("get", "pods")
     if not ready and (why := snapshot.missing.get(MUTATING)):
         return [unknown(f"the Service has none, and whether it is called is not known: {why}")]
     if not ready:
-        return [broken("no replica is ready: namespaces that opted in start no GPU pods", step)]
+        return [broken("no replica is ready: namespaces that opted in start no GPU pods", command=look)]
     if ready == 1:
-        return [warn("1 replica is ready: its restart stops pod creation", f"{step}; run two at least")]
+        return [warn("1 replica is ready: its restart stops pod creation", "run two at least", look)]
     return f"{ready} replicas are ready"
 
 
@@ -59,8 +60,8 @@ def versions(snapshot: Snapshot, policy: Policy) -> All:
     found = []
     if len(images) > 1:
         lines = [f"{image} on {listed(pods)}" for image, pods in sorted(images.items())]
-        step = f"{snapshot.release.kubectl} rollout status deployment/{NAME}"
-        found.append(warn(f"replicas run different images: {listed(lines)}", step))
+        look = snapshot.release.kubectl("rollout", "status", f"deployment/{NAME}")
+        found.append(warn(f"replicas run different images: {listed(lines)}", command=look))
     if other:
         lines = [f"{pod} runs {bare(version)}" for pod, version in other.items()]
         text = f"this command is {PROGRAM} and compares with its own manifests; {listed(lines)}"
@@ -89,7 +90,7 @@ def answering(snapshot: Snapshot, policy: Policy) -> All:
     stale = [pod for pod, _, value in samples_of(snapshot, "cluster_fresh") if not value]
     if stale:
         text = f"{listed(stale)} have not heard from the API server for a minute, and choose no nodes"
-        found.append(broken(text, f"{snapshot.release.kubectl} logs {stale[0]}"))
+        found.append(broken(text, command=snapshot.release.kubectl("logs", stale[0])))
     if not asked:
         return [unknown(f"no pod of the webhook in namespace {snapshot.release.namespace}")]
     fresh = list(samples_of(snapshot, "cluster_fresh"))
@@ -104,10 +105,10 @@ def policy_loaded(snapshot: Snapshot, policy: Policy) -> All:
     for pod, policy_hash in loaded.items():
         if pod in refused:
             text = f"{pod} decides by policy {bare(policy_hash)}: it cannot use the newest"
-            found.append(broken(text, f"{snapshot.release.kubectl} describe configmap {OUR_POLICY}"))
+            found.append(broken(text, command=snapshot.release.kubectl("describe", "configmap", OUR_POLICY)))
         elif policy_hash != policy.hash:
             text = f"{pod} decides by policy {bare(policy_hash)}: it has not taken up {policy.hash}"
-            found.append(warn(text, snapshot.release.restart))
+            found.append(warn(text, command=snapshot.release.restart))
     if not loaded:
         return [unknown(snapshot.missing.get("ReplicaMetrics", _SILENT))]
     return found or f"{plural(len(loaded), 'replica')} decide by {policy.hash}"
@@ -159,7 +160,7 @@ def fail_open(snapshot: Snapshot, policy: Policy) -> All:
 
 
 def _logs(snapshot: Snapshot) -> str:
-    return f"{snapshot.release.logs}; {snapshot.release.kubectl} get pods"
+    return f"{shlex.join(snapshot.release.logs)}; {shlex.join(snapshot.release.kubectl('get', 'pods'))}"
 
 
 def _requests_text(counts: Counter[str]) -> str:

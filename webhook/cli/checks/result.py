@@ -7,15 +7,18 @@ from typing import NamedTuple
 from webhook.kube.pod import PROFILE_LABEL, labels_of
 from webhook.policy.model import Policy
 from webhook.whatif.cluster.snapshot import Snapshot
+from webhook.whatif.commands import Command, with_command
 
 
 class Result(NamedTuple):
-    """`state` is ok, warn, broken, or unknown if a right or an answer is missing. `next` is what to do, if anything."""
+    """`state` is ok, warn, broken, or unknown if a right or an answer is missing. `next` is what to do, if anything, with the
+    command in it; `command` is what to run for that, if nothing of it is left to fill in."""
 
     check: str
     state: str
     text: str
     next: str = ""
+    command: Command = ()
 
 
 class Found(NamedTuple):
@@ -24,9 +27,14 @@ class Found(NamedTuple):
     state: str
     text: str
     next: str = ""
+    command: Command = ()
 
 
-warn, broken, unknown = (partial(Found, state) for state in ("warn", "broken", "unknown"))
+def _found(state: str, text: str, words: str = "", command: Command = ()) -> Found:
+    return Found(state, text, with_command(words, command), command)
+
+
+warn, broken, unknown = (partial(_found, state) for state in ("warn", "broken", "unknown"))
 All = list[Found] | str
 """What a check finds; or a text, if all is good."""
 

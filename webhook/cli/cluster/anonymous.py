@@ -49,7 +49,7 @@ maxReplicas involvedObject lastTimestamp firstTimestamp eventTime series lastObs
 reportingComponent hard used
 
 accessModes storageClassName claimRef csi volumeHandle required volumeName volumeMode storage provisioner
-volumeBindingMode allowedTopologies matchLabelExpressions drivers topologyKeys
+volumeBindingMode allowedTopologies matchLabelExpressions drivers topologyKeys storageCapacity nodeTopology maximumVolumeSize
 
 completions parallelism suspend runPolicy rayClusterConfig jobDeploymentStatus completionMode active succeeded failed
 readyReplicas availableReplicas updatedReplicas

@@ -30,7 +30,7 @@ from webhook.kube.pod_schema import INTEGER, POD, QUANTITIES, SELECTOR, STRING, 
 from webhook.text import quoted
 from webhook.whatif.cluster.measured import Measured
 from webhook.whatif.cluster.release import NAME, release_of
-from webhook.whatif.cluster.snapshot import ENGINE, NEEDED, Object, Snapshot, complete
+from webhook.whatif.cluster.snapshot import BUT, ENGINE, NEEDED, Object, Snapshot, complete
 
 _PAGE: Final = 500
 FORBIDDEN: Final = "no right to list "
@@ -184,7 +184,7 @@ async def _list(
         if error.status == _FORBIDDEN and kind.namespaced and namespace and into.only_in(name) is None:
             try:
                 into.objects[name] = await _pages(api, name, kind.path(namespace))
-                into.missing[name] = _forbidden(kind, f"other namespaces than {namespace}")
+                into.missing[name] = _forbidden(kind, f"{BUT}{namespace}")
                 return
             except ApiError as in_namespace:
                 error = in_namespace

@@ -3,6 +3,7 @@ what the policy would change for pods that the webhook has not decided on, befor
 
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping
+from itertools import chain
 from pathlib import Path
 from typing import Annotated, Any, Final
 
@@ -17,15 +18,17 @@ from webhook.cli.policy.recorded import Entry, recorded
 from webhook.cli.reading import decided_by, namespace_of, no_cluster, policy_of, selector, snapshot_of
 from webhook.cli.terminal import COULD_NOT, REFUSED, document, say, table, totals
 from webhook.errors import BadInput
-from webhook.kube.pod import PROFILE_LABEL, Pod, labels_of, owner
+from webhook.kube.pod import PROFILE_LABEL, Pod, controller_reference, labels_of, owner
 from webhook.kube.record import record_of
 from webhook.kube.review import Request
+from webhook.kube.suspended import FIELDS, finished
 from webhook.placement.placer import Placer
 from webhook.policy.model import DEFAULT_PROFILE, Policy
 from webhook.text import bare, listed, plural
 from webhook.whatif.cluster.report import asks_for_gpus, workload_name
 from webhook.whatif.cluster.snapshot import CLAIMS, ENGINE, FINISHED, Snapshot
-from webhook.whatif.manifests import Planned
+from webhook.whatif.manifests import Planned, planned_in
+from webhook.whatif.names import Names
 from webhook.whatif.offline import Document, as_submitted, documents, opted_in, policy_named
 from webhook.whatif.verdict import Verdict, verdict
 from webhook.whatif.waiting.diagnosis import shape_of, would_start
@@ -41,6 +44,8 @@ _CHANGED: Final = frozenset(("filled", "limitsFilled", "filledLess", "added", "s
 _STARTS: Final = {True: "it waits now, and would start", False: "it waits now, and still would"}
 _MAX_FIELDS: Final = 4
 """Maximum number of changed fields that are named."""
+WORKLOADS: Final = ("Deployment", "StatefulSet", "DaemonSet", *FIELDS)
+"""Kinds with templates of pods."""
 Policies = tuple[Policy | None, Policy]
 """The policy to compare with, None for pods as they are, and the one to try."""
 
@@ -80,14 +85,15 @@ def diff(
 
     Without a policy, what that of the cluster would do with pods on which the webhook has not decided: `gpu-admission policy diff
     -n my-team` before a namespace opts in. The right to list its pods is enough, but then rules that read nodes find nothing.
-    With -A: all namespaces, as if all had. Pods that run stay as they are. `-o wide` shows every finding, and pods for which
+    With -A: all namespaces, as if all had. Workloads without pods count too: what is suspended, has 0 replicas, or is a
+    CronJob. Pods that run stay as they are. `-o wide` shows every finding, and pods for which
     nothing changes.
     """
     matches, errors = selector(labels), list[BadInput]()
     if files:
         entries, errors, text = _of_files(files, policy, before, (file, kubeconfig, context), namespace)
     else:
-        snapshot = snapshot_of(file, kubeconfig, context, (*ENGINE, *CLAIMS), namespace, needed=("Pod",))
+        snapshot = snapshot_of(file, kubeconfig, context, (*ENGINE, *CLAIMS, *WORKLOADS), namespace, needed=("Pod",))
         namespace_of(namespace, everywhere, snapshot)
         if namespace is None and not everywhere and (why := snapshot.missing.get("Namespace")):
             raise BadInput(f"{why}: which have opted in is not known. Ask for it, or give one with -n")
@@ -134,8 +140,9 @@ def live(
     everywhere: bool = False,
     matches: Callable[[Mapping[str, str]], bool] = lambda _: True,
 ) -> list[dict[str, Any]]:
-    """The document that `-o json` prints for the pods of a cluster. `namespace`: as if it had opted in; `everywhere`: as if all
-    had. Without a policy to compare with: for pods without a decision, as they are."""
+    """The document that `-o json` prints for the pods of a cluster, and for those that its workloads would make which have none
+    now. `namespace`: as if it had opted in; `everywhere`: as if all had. Without a policy to compare with: for pods without a
+    decision, as they are."""
     before, after = policies
     namespaces = {n["metadata"]["name"]: n["metadata"].get("labels") or {} for n in snapshot.of("Namespace")}
     for name in [namespace] if namespace else list(namespaces) if everywhere else ():
@@ -158,7 +165,19 @@ def live(
             else:
                 yield Planned(read, workload_name(pod), 1)
 
-    found, _, errors = compared(pods(), policies, snapshot, chooses=False)
+    def stopped() -> Iterator[Entry]:
+        """The pods that workloads without any would make: what is suspended, has 0 replicas, or is a CronJob."""
+        names = Names(snapshot)
+        have = {names.top(pod) for pod in snapshot.of("Pod")}
+        for obj in [obj for kind in WORKLOADS for obj in snapshot.of(kind)]:
+            here, name = obj["metadata"]["namespace"], obj["metadata"]["name"]
+            if namespace not in (None, here) or not opted_in(here, view) or not matches(labels_of(obj)):
+                continue
+            if not (controller_reference(obj) or finished(obj) or f"{obj['kind'].lower()}/{name} in {here}" in have):
+                yield from planned_in(orjson.dumps(obj), name, after, here)
+
+    entries = pods() if before is None and not (namespace or everywhere) else chain(pods(), stopped())
+    found, _, errors = compared(entries, policies, snapshot, chooses=False)
     for error in errors:
         say(f"warning: not read: {error}", "yellow")
     if waiting and not snapshot.missing.keys() & {"Node", "Pod"}:

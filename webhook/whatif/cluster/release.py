@@ -6,6 +6,7 @@ from collections.abc import Iterable, Mapping
 from typing import Any, Final, NamedTuple
 
 from webhook.text import bare
+from webhook.whatif.commands import Command
 
 NAME: Final = "gpu-admission"
 """The name of both webhook configurations, of the Service and of the Deployment."""
@@ -32,17 +33,17 @@ class Release(NamedTuple):
     helm: str = ""
     own_policy: bool = False
 
-    @property
-    def kubectl(self) -> str:
-        return f"kubectl -n {self.namespace}"
+    def kubectl(self, *arguments: str) -> Command:
+        """A command of kubectl in its namespace."""
+        return ("kubectl", "-n", self.namespace, *arguments)
 
     @property
-    def logs(self) -> str:
-        return f"{self.kubectl} logs deployment/{NAME}"
+    def logs(self) -> Command:
+        return self.kubectl("logs", f"deployment/{NAME}")
 
     @property
-    def restart(self) -> str:
-        return f"{self.kubectl} rollout restart deployment/{NAME}"
+    def restart(self) -> Command:
+        return self.kubectl("rollout", "restart", f"deployment/{NAME}")
 
     @property
     def apply(self) -> str:
@@ -51,10 +52,10 @@ class Release(NamedTuple):
         return f"helm upgrade {self.helm} manifests/chart -n {self.namespace} --reset-then-reuse-values"
 
     @property
-    def edit_policy(self) -> str:
+    def edit_policy(self) -> Command:
         if not self.helm or self.own_policy:
-            return f"{self.kubectl} edit configmap {OUR_POLICY}"
-        return f"{self.apply} --set-file policy.text=policy.yaml"
+            return self.kubectl("edit", "configmap", OUR_POLICY)
+        return (*self.apply.split(), "--set-file", "policy.text=policy.yaml")
 
     def created(self, section: str, file: str = "") -> str:
         """Brings back what a value of the chart may leave out, and what is in a file of manifests/."""

@@ -32,6 +32,8 @@ _OURS: Final = ("ConfigMap", "EndpointSlice", "NetworkPolicy")
 """Kinds that are read in the namespace of the webhook only: others may hold anything."""
 
 
+BUT: Final = "other namespaces than "
+"""Before the namespace, in the reason why a kind could be read in one only."""
 Object = dict[str, Any]
 FINISHED: Final = frozenset(("Succeeded", "Failed"))
 
@@ -62,6 +64,10 @@ class Snapshot:
     def only_in(self, kind: str) -> str | None:
         """The one namespace in which a kind is read: ours, or that of the schedulers; None for all namespaces."""
         return self.release.namespace if kind in _OURS else "kube-system" if kind == "Lease" else None
+
+    def lacks(self, kind: str, namespace: str) -> bool:
+        """Whether the objects of a kind in this namespace could not be read."""
+        return kind in self.missing and not self.missing[kind].endswith(f"{BUT}{namespace}")
 
     def of(self, kind: str) -> list[Object]:
         return self.objects.get(kind, [])

@@ -92,7 +92,7 @@ CAUSES: Final = (
     # the scheduler looks at no node
     *("bound", "schedulingGate", "queued", "unknownScheduler"),
     *("suspended", "refused", "quotaExceeded", "limitRange"),
-    *("serviceAccountMissing", "priorityClassMissing", "runtimeClassMissing", "notCreated"),
+    *("serviceAccountMissing", "priorityClassMissing", "runtimeClassMissing", "notCreated", "noPods"),
     *("claimMissing", "claimTemplateMissing", "deviceClassMissing", "claimInUse"),
     *("volumeClaimMissing", "volumeClaimUnbound", "storageClassMissing", "volumeClaimLost", "volumeClaimDeleting"),
     *("podGroupMissing", "gangIncomplete", "preempting"),

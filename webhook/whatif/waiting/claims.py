@@ -34,6 +34,8 @@ _ANY_TAINT: Final = (("", None, ""),)
 _LOOK: Final = Fix("see what the devices are", kubectl("get", "resourceslices", "-o", "yaml"))
 _MAX_WAITS: Final = 3
 """Maximum number of pods for whose end to wait that are named."""
+_MAX_TRIED: Final = 50
+"""Of so many pods that have devices it is looked at what their end would leave."""
 
 
 class _Request(NamedTuple):
@@ -202,23 +204,26 @@ def _short(case: Case, request: _Request, off: Mask, alone: Mask) -> Iterator[Ca
             elsewhere = [] if most else ["let the pod run where they are"]
             yield s.cause("noDevice", text, off, alone if free else nobody, *fewer, *elsewhere, repair)
         else:
-            waits = _waits(case, request.device_class, off)
+            waits = _waits(case, request, off)
             waits = waits if waits or fewer else [Fix("wait for a claim to be released")]
             yield s.cause("noDevice", text, off, alone, *waits, *fewer)
 
 
-def _waits(case: Case, device_class: str, nodes: Mask) -> list[Fix]:
-    """«wait for pod/x in team to end»: the pods for which claims with devices of this class on these nodes are reserved. For the
-    end of its own workload nobody waits."""
+def _waits(case: Case, request: _Request, nodes: Mask) -> list[Fix]:
+    """«wait for pod/x in team to end»: the pods for which claims with devices of this class on these nodes are reserved, or else
+    those whose end would leave more, since they hold counters that its devices need. For its own workload nobody waits."""
     s = case.situation
     known, own = s.snapshot.named("ResourceClaim"), s.names_of.top(case.pod)
-    users = {
-        str(user.get("uid"))
-        for namespace, name in s.devices.holders(nodes)
-        if device_class in _classes(known[namespace, name])
-        for user in known[namespace, name]["status"].get("reservedFor") or ()
-    }
-    pods = [pod for _, pod in s.bound if str(pod["metadata"].get("uid")) in users and s.names_of.top(pod) != own]
+    users: dict[str, bool] = {}
+    for namespace, name in s.devices.holders(nodes):
+        of_class = request.device_class in _classes(known[namespace, name])
+        for user in known[namespace, name]["status"].get("reservedFor") or ():
+            users[str(user.get("uid"))] = of_class or users.get(str(user.get("uid")), False)
+    holders = [pod for _, pod in s.bound if str(pod["metadata"].get("uid")) in users and s.names_of.top(pod) != own]
+    pods = [pod for pod in holders if users[str(pod["metadata"]["uid"])]]
+    if not pods:
+        free = request.most(s, nodes)
+        pods = [pod for pod in holders[:_MAX_TRIED] if request.most(s.without((pod,)), nodes) > free]
     names = {f"{bare(pod['metadata']['name'])} in {pod['metadata']['namespace']}": pod for pod in pods}
     return [Fix(f"wait for pod/{name} to end", ends=(names[name],)) for name in sorted(names)[:_MAX_WAITS]]
 
@@ -250,7 +255,7 @@ def _apart(case: Case, asked: list[_Request], off: Mask, alone: Mask) -> Iterato
         yield s.cause("noDevice", text, off, alone, "ask for a smaller part", "wait for a pod there to end")
         return
     who = listed([*dict.fromkeys([each.who for each in asked])])
-    waits = {fix.words: fix for each in asked for fix in _waits(case, each.device_class, off)}
+    waits = {fix.words: fix for each in asked for fix in _waits(case, each, off)}
     if not any(each.every for each in asked):
         text = f"{who}: not enough devices for all requests together on {s.where(off)}: each alone could be met"
     else:

@@ -13,17 +13,19 @@ from webhook.kube.other_gpus import part_key
 from webhook.kube.pod import PROFILE_LABEL, REQUIRED, SCHEDULER, Pod, annotations_of, labels_of
 from webhook.placement.constraints import Mask
 from webhook.placement.placer import Placer
-from webhook.text import bare
+from webhook.text import bare, listed
 from webhook.whatif import offline
-from webhook.whatif.cluster.snapshot import created
+from webhook.whatif.cluster.snapshot import created, full_name
 from webhook.whatif.commands import kubectl
 from webhook.whatif.verdict import verdict
 from webhook.whatif.waiting import claims, nodes, notes, peers, resources, taints, volumes
 from webhook.whatif.waiting.causes import Cause, Fix, NodeCheck, ordered
 from webhook.whatif.waiting.free_devices import again, is_simulated
+from webhook.whatif.waiting.gangs import together
 from webhook.whatif.waiting.prerequisites import prerequisites
 from webhook.whatif.waiting.scheduler_message import Reason, scheduler_message, told, unexplained
 from webhook.whatif.waiting.situation import Case, Situation
+from webhook.whatif.waiting.storage import storage
 from webhook.whatif.waiting.workloads import refusal
 
 _CHECKS: Final[tuple[Callable[[Case], NodeCheck], ...]] = (
@@ -32,6 +34,7 @@ _CHECKS: Final[tuple[Callable[[Case], NodeCheck], ...]] = (
         volumes.in_use,
         volumes.limits,
         volumes.unreachable,
+        storage,
         peers.spread,
         peers.affinity,
         peers.anti_affinity,
@@ -160,30 +163,37 @@ def _tried(case: Case, cause: Cause) -> Cause:
     for at, fix in enumerate(fixes):
         if fix.pod is None and not fix.ends:
             continue
-        able, why = _with(case, fix, why=at == 0)
+        able, why, goes = _with(case, fix, why=at == 0)
         names = {*case.situation.named(able)} & ({fix.on} if fix.on else {*case.situation.names})
         helps = names & {*cause.nodes} if cause.elsewhere or cause.cause == "untoleratedTaint" else names
         if helps:
-            first = fix._replace(words=_with_place(case, cause, fix, able), helps=len(helps))
+            first = fix._replace(words=_with_place(case, cause, fix, able) + goes, helps=len(helps))
             return cause._replace(fixes=(first, *cause.fixes[:at], *cause.fixes[at + 1 :]))
         if at == 0:
             then = why or "none of these nodes could take it"
     return cause._replace(then=then)
 
 
-def _with(case: Case, fix: Fix, *, why: bool) -> tuple[Mask, str]:
-    """The nodes that would take the pod with a fix; and with `why`, if there are none, what it would wait for."""
+def _with(case: Case, fix: Fix, *, why: bool) -> tuple[Mask, str, str]:
+    """The nodes that would take the pod with a fix; with `why`, if there are none, what it would wait for; and whom it would
+    preempt there."""
     s, nobody = case.situation, np.zeros_like(case.situation.alive)
     pod, refused = (fix.pod or case.pod), ""
     if fix.pod is not None and not fix.on:
         pod, refused = _becomes(s, fix.pod)
     if refused:
-        return nobody, f"the pod is refused: {refused}"
+        return nobody, f"the pod is refused: {refused}", ""
     changed = Case(s.without(fix.ends) if fix.ends else s, pod)
     if first := causes_before_filtering(changed):
-        return nobody, first[0].text
+        return nobody, first[0].text, ""
     filtered = Filtered(changed)
-    return filtered.able, ordered([*filtered.causes()])[0].text if why and not filtered.able.any() else ""
+    if (able := filtered.able).any():
+        few = next(together(changed, able), None)
+        return (nobody, few.text, "") if few else (able, "", "")
+    if not fix.ends and (found := notes.victims(changed, filtered.only_full)) is not None:
+        able[found.row] = True
+        return able, "", f"; it preempts {listed(map(full_name, found.pods), 3)} then"
+    return able, ordered([*filtered.causes()])[0].text if why else "", ""
 
 
 def _with_place(case: Case, cause: Cause, fix: Fix, able: Mask) -> str:
@@ -232,7 +242,9 @@ class Filtered:
                     yield cause._replace(nodes=())
             left &= ~check.fails
         yield from (*self._kept, *resources.preemption(case, self.only_full))
-        if (left := self.able).any():
+        if (left := self.able).any() and (few := [*together(case, left)]):
+            yield from few
+        elif left.any():
             text = f"{s.where(left)} could take it now: the scheduler has not looked since, or something else kept it from there"
             fix = "wait: it tries again when something changes, and every 5 minutes; if it stays so, look at the scheduler's log"
             if case.part is not None:

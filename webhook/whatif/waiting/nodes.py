@@ -11,7 +11,7 @@ import numpy as np
 
 from webhook.framework.cluster_view import Expression
 from webhook.kube.gpus import MODEL_LABELS
-from webhook.kube.pod import HOSTNAME, REQUIRED, Pod, labels_of
+from webhook.kube.pod import HOSTNAME, REQUIRED, Pod
 from webhook.kube.record import record_of
 from webhook.placement.constraints import Mask, Term
 from webhook.placement.feasible import SELECTOR
@@ -180,9 +180,10 @@ def _alike(case: Case, wrong: Expression) -> tuple[str, str] | None:
     s, rows = case.situation, _but_for(case, wrong)
     if wrong.operator == "In" and (near := nearest_label(s.nodes, wrong.key, wrong.values, rows)):
         return near[:2]
-    keys = sorted({key for name in s.named(rows) for key in labels_of(s.snapshot.nodes[name])})
-    same_word = [key for key in keys if nearest(_word(wrong.key), [_word(key)])]
-    key = None if wrong.key in keys else nearest(wrong.key, same_word)
+    if s.domains(wrong.key)[0][rows].any():
+        return None
+    same_word = [key for key in sorted(s.nodes.labels.keys()) if nearest(_word(wrong.key), [_word(key)])]
+    key = nearest(wrong.key, [each for each in same_word if s.domains(each)[0][rows].any()])
     return (key, "") if key else None
 
 

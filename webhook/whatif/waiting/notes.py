@@ -1,8 +1,9 @@
 """What a person asks next about a pod that waits: who is ahead of it, whom it could preempt, and whether a node will come."""
 
+from bisect import bisect_left
 from collections import Counter
 from collections.abc import Iterable, Iterator
-from typing import Final
+from typing import Final, NamedTuple
 
 import numpy as np
 
@@ -40,11 +41,11 @@ _MAX_MESSAGE: Final = 1000
 def ahead(case: Case) -> Iterator[str]:
     """The waiting pods with GPUs that the scheduler tries first, by their priority."""
     s, own = case.situation, priority_of(case.pod)
-    before = [pod for pod in s.waiting if priority_of(pod) > own and gpus_of(pod, s.policy)]
+    before = bisect_left(s.first_in_line, -own, key=lambda pod: -priority_of(pod))
     if before and gpus_of(case.pod, s.policy):
-        before.sort(key=priority_of, reverse=True)
-        names = listed([full_name(pod) for pod in before], _MAX_NAMED)
-        yield f"ahead of it by priority: {plural(len(before), 'pod')} with GPUs ({names})"
+        names = [full_name(pod) for pod in s.first_in_line[: _MAX_NAMED + 1]][:before]
+        more = f" and {before - _MAX_NAMED} more" if before > _MAX_NAMED else ""
+        yield f"ahead of it by priority: {plural(before, 'pod')} with GPUs ({', '.join(names[:_MAX_NAMED])}{more})"
 
 
 def half_groups(case: Case) -> Iterator[str]:
@@ -70,13 +71,12 @@ def preemption(case: Case, only_full: Mask) -> Iterator[str]:
     s, own = case.situation, priority_of(case.pod)
     if not only_full.any():
         return
-    victims_on = [(found, row) for row in np.flatnonzero(only_full).tolist() if (found := resources.victims(case, row))]
     if case.pod["spec"].get("preemptionPolicy") == "Never":
-        if not victims_on:  # otherwise a cause says so
+        if not any(resources.victims(case, row) for row in np.flatnonzero(only_full).tolist()):  # else a cause says so
             of = case.pod["spec"].get("priorityClassName")
             yield f"it preempts nobody: preemptionPolicy Never{f' of priority class {bare(of)}' if of else ''}"
         return
-    if not victims_on:
+    if (first := victims(case, only_full)) is None:
         lower = any(only_full[row] and priority_of(pod) < own for row, pod in s.bound)
         why = (
             f"pods of a priority below {own} hold too little"
@@ -85,9 +85,24 @@ def preemption(case: Case, only_full: Mask) -> Iterator[str]:
         )
         yield f"it can preempt nobody: {why} on {s.where(only_full)}"
         return
-    victims, row = min(victims_on, key=lambda each: (resources.costs(s, each[0]), s.names[each[1]]))
-    names = listed([f"{full_name(pod)} (priority {priority_of(pod)}{_kept(s, pod)})" for pod in victims], _MAX_NAMED)
-    yield f"by its priority {own} it may preempt {plural(len(victims), 'pod')} on node {s.names[row]}: {names}"
+    names = listed([f"{full_name(pod)} (priority {priority_of(pod)}{_kept(s, pod)})" for pod in first.pods], _MAX_NAMED)
+    yield f"by its priority {own} it may preempt {plural(len(first.pods), 'pod')} on node {s.names[first.row]}: {names}"
+
+
+class Victims(NamedTuple):
+    """Pods that the scheduler would evict for another, and the row of their node."""
+
+    pods: list[Pod]
+    row: int
+
+
+def victims(case: Case, only_full: Mask) -> Victims | None:
+    """Whom the scheduler would evict first for the pod. `only_full`: see `preemption`. None if it would evict nobody."""
+    if case.pod["spec"].get("preemptionPolicy") == "Never":
+        return None
+    on = [Victims(found, row) for row in np.flatnonzero(only_full).tolist() if (found := resources.victims(case, row))]
+    s = case.situation
+    return min(on, key=lambda each: (resources.costs(s, each.pods), s.names[each.row]), default=None)
 
 
 def _kept(s: Situation, pod: Pod) -> str:
@@ -132,7 +147,7 @@ def autoscaler(situation: Situation, pod: Pod, causes: Iterable[Cause]) -> Itera
             yield f"{meaning}, says {bare(_reporter(event))}: {message}"
             return
     full = any(cause.cause in _FULL for cause in causes)
-    if full and "Event" not in situation.snapshot.missing:
+    if full and not situation.snapshot.lacks("Event", pod["metadata"]["namespace"]):
         yield "whether a node will come is not known: no autoscaler has written an Event about it"
 
 

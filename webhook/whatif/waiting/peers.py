@@ -50,9 +50,20 @@ def affinity(case: Case) -> NodeCheck:
             yield s.cause("podAffinity", text, mask, alone, prefer, "let those pods run where this one can")
         else:
             first = "start the pods that it wants to be near first"
-            yield s.cause("podAffinity", text, mask, alone, first, "make the affinity preferred")
+            yield s.cause("podAffinity", f"{text}{_elsewhere(s, terms, case.pod)}", mask, alone, first, prefer)
 
     return NodeCheck(s.alive & fails, explain)
+
+
+def _elsewhere(s: Situation, terms: Iterable[Mapping[str, Any]], pod: Pod) -> str:
+    """That such pods are in other namespaces, which the terms do not name."""
+    named = [term for term in terms if not term.get("namespaces") and term.get("namespaceSelector") is None]
+    here = {
+        bare(other["metadata"]["namespace"])
+        for _, other in (s.bound if named else ())
+        if all(matches(term.get("labelSelector"), labels_of(other)) for term in named)
+    } - {pod["metadata"]["namespace"]}
+    return f"; such pods are in namespace {listed(sorted(here), 3)}, and its terms name no namespaces" if here else ""
 
 
 def anti_affinity(case: Case) -> NodeCheck:

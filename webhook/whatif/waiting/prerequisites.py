@@ -1,21 +1,16 @@
 """Finds what a pod waits for before the scheduler looks at nodes: gates, a queue, its scheduler, its gang, preemption."""
 
 from collections.abc import Iterator
-from typing import Final
 
 from webhook.kube.gates import KUEUE_ADMISSION, gate_of
 from webhook.kube.owners import queue_of
-from webhook.kube.pod import SCHEDULER, Pod, labels_of
-from webhook.text import bare, listed, nearest, number_of, plural, quoted
+from webhook.kube.pod import SCHEDULER
+from webhook.text import bare, listed, nearest, plural, quoted
 from webhook.whatif.cluster.snapshot import full_name
 from webhook.whatif.commands import kubectl
 from webhook.whatif.waiting.causes import Cause, Fix, queued
+from webhook.whatif.waiting.gangs import lacking
 from webhook.whatif.waiting.situation import UNREAD, Case, with_spec
-
-_GROUP_LABELS: Final = (
-    *("scheduling.x-k8s.io/pod-group", "pod-group.scheduling.sigs.k8s.io", "pod-group.scheduling.sigs.k8s.io/name"),
-    *("scheduling.k8s.io/group-name", "kai.scheduler/pod-group"),
-)
 
 
 def prerequisites(case: Case) -> Iterator[Cause]:
@@ -41,7 +36,7 @@ def prerequisites(case: Case) -> Iterator[Cause]:
         )
         yield Cause.of("unknownScheduler", text, other, f"install {bare(name)}")
         return
-    yield from _gang(case)
+    yield from lacking(case)
     if (node := case.pod["status"].get("nominatedNodeName")) and node in s.snapshot.nodes:
         leaving = [pod for pod in s.pods_on.get(node, ()) if pod["metadata"].get("deletionTimestamp")]
         if leaving:
@@ -61,32 +56,3 @@ def _gate(name: str, namespace: str) -> Cause:
     if not gate.seen:
         fix = Fix(f"ask who runs {gate.owner} why it has not")
     return Cause.of("schedulingGate", f"{text}{gate.owner} takes it away when {gate.until}", fix)
-
-
-def _gang(case: Case) -> Iterator[Cause]:
-    """What the pod's gang lacks: a PodGroup of Kubernetes, or a gang by the labels of other schedulers."""
-    s, labels = case.situation, labels_of(case.pod)
-    name = _pod_group(case.pod)
-    label = next((key for key in _GROUP_LABELS if key in labels), None)
-    if name is not None:
-        pod_group = s.snapshot.named("PodGroup").get((case.namespace, name))
-        if pod_group is None:
-            yield from case.absent("podGroupMissing", "PodGroup", name)
-            return
-        gang = (pod_group["spec"].get("schedulingPolicy") or {}).get("gang") or {}
-        wanted = int(gang.get("minCount") or 0)
-        members = [pod for pod in s.snapshot.of("Pod") if _pod_group(pod) == name]
-    elif label is not None:
-        name = labels[label]
-        members = [pod for pod in s.snapshot.of("Pod") if labels_of(pod).get(label) == name]
-        wanted = number_of(labels.get("pod-group.scheduling.sigs.k8s.io/min-available")) or 0
-    else:
-        return
-    members = [pod for pod in members if pod["metadata"]["namespace"] == case.namespace]
-    if len(members) < wanted:
-        text = f"gang {quoted(name)} wants {wanted} pods, and {plural(len(members), 'pod')} of it exist"
-        yield Cause.of("gangIncomplete", text, f"create the other {wanted - len(members)}", "lower the group's minimum")
-
-
-def _pod_group(pod: Pod) -> str | None:
-    return (pod["spec"].get("schedulingGroup") or {}).get("podGroupName")

@@ -3,13 +3,13 @@
 k8s.io/kubernetes pkg/scheduler/framework/plugins/noderesources/fit.go.
 """
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from typing import Any, Final
 
 import numpy as np
 
 from webhook.devices.source_kai import KAI
-from webhook.kube.pod import Pod, labels_of, priority_of
+from webhook.kube.pod import Pod, controller_reference, labels_of, priority_of
 from webhook.kube.pod_requests import counted_demand
 from webhook.kube.quantity import parse_quantity
 from webhook.nodes.usage import is_unschedulable, nominated_priority
@@ -209,13 +209,13 @@ def _most_free(case: Case, name: str, rows: Mask) -> int:
 
 
 def _waits(case: Case, name: str, amount: int, off: Mask) -> tuple[str, list[Fix]]:
-    """«wait for job/x (8 GPUs on node y) to end»: the workloads any of whose ends makes room, Jobs first, then the smallest. For
-    the end of its own workload nobody waits: the text says that it has them."""
+    """«wait for job/x (8 GPUs on node y) to end»: the workloads any of whose ends makes room, those that end by themselves first,
+    then the smallest. For the end of its own workload nobody waits: the text says that it has them."""
     s, own = case.situation, case.situation.names_of.top(case.pod)
     rows = np.flatnonzero(off)
     most_free = rows[np.argsort(-s.free[name][rows], kind="stable")][:_MAX_NODES]
     candidates = [
-        (not of.startswith("job/"), used, of, s.names[row], pods)
+        (not of.startswith("job/") and _serves(pods), used, of, s.names[row], pods)
         for row in most_free.tolist()
         for of, (pods, used) in s.users(row, name).items()
         if used and int(s.free[name][row]) + used >= amount
@@ -223,14 +223,25 @@ def _waits(case: Case, name: str, amount: int, off: Mask) -> tuple[str, list[Fix
     others = sorted([each for each in candidates if each[2] != own], key=lambda each: each[:4])
     if others or not candidates:
         return "", [
-            Fix(f"wait for {bare(of)} ({amount_number(name, used)} {bare(name)} on {on}) to end", ends=tuple(pods))
-            for _, used, of, on, pods in others[:_MAX_WAITS]
+            Fix(
+                f"let {bare(of)} ({has}) be scaled down: it does not end by itself"
+                if serves
+                else f"wait for {bare(of)} ({has}) to end",
+                ends=tuple(pods),
+            )
+            for serves, used, of, on, pods in others[:_MAX_WAITS]
+            for has in [f"{amount_number(name, used)} {bare(name)} on {on}"]
         ]
     siblings = [pod for row in rows.tolist() for pod in s.pods_on.get(s.names[row], ()) if s.names_of.top(pod) == own]
     has = amount_number(name, sum([counted_demand(pod).amount(name) for pod in siblings]))
     older = any(_revision(pod) != _revision(case.pod) for pod in siblings)
     rollout = [Fix("let the old ones go first: strategy Recreate or maxSurge 0")] if older else []
     return f"; its own workload, {bare(own)}, has {has} of them", rollout
+
+
+def _serves(pods: Iterable[Pod]) -> bool:
+    """Whether a controller runs these pods for ever."""
+    return any(controller_reference(pod) and pod["spec"].get("restartPolicy", "Always") == "Always" for pod in pods)
 
 
 def _revision(pod: Pod) -> str:

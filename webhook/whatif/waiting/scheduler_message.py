@@ -8,7 +8,7 @@ import re
 from typing import Final, NamedTuple
 
 from webhook.kube.pod import Pod
-from webhook.text import bare, plural
+from webhook.text import plural, printable
 from webhook.whatif.cluster.snapshot import condition
 from webhook.whatif.waiting.causes import Cause
 from webhook.whatif.waiting.situation import Situation
@@ -37,6 +37,7 @@ _CAUSES_OF: Final = (
     ("node(s) had volume node affinity conflict", ("volumeNodeConflict",)),
     ("node(s) didn't find available persistent volumes", ("volumeNodeConflict",)),
     ("node(s) had no available volume zone", ("volumeNodeConflict",)),
+    ("node(s) did not have enough free storage", ("volumeNodeConflict",)),
     ("node(s) unavailable due to one or more pvc(s) bound to non-existent pv", ("volumeClaimLost",)),
     ("node(s) unavailable due to PersistentVolumeClaim with ReadWriteOncePod", ("volumeInUse",)),
     ("pod has unbound immediate PersistentVolumeClaims", ("volumeClaimUnbound", "storageClassMissing")),
@@ -58,6 +59,19 @@ _GPU_CAUSES: Final = (
     *("noGpus", "otherGpuResource", "insufficientResource", "nominated"),
 )
 """The causes that explain «Insufficient <resource>»."""
+_OF_RESOURCES: Final = next(at for at, (part, _) in enumerate(_CAUSES_OF) if part == "Insufficient cpu")
+_LOOK: Final = "ask who may list nodes and all pods: he is told which nodes, and what helps"
+_TOO_MUCH: Final = "ask for less, or wait until pods there have ended"
+_BLIND: Final = {
+    **dict.fromkeys(("gpusTaken", "insufficientCpu", "insufficientMemory", "insufficientEphemeralStorage"), _TOO_MUCH),
+    "insufficientResource": "see whether its name is right and a node offers it, or ask for less",
+    "nodeSelector": "compare spec.nodeSelector and the required affinity with the labels of the nodes that it is for",
+    "untoleratedTaint": "add a toleration, if those nodes are for pods as this",
+    "topologySpread": "set whenUnsatisfiable: ScheduleAnyway",
+    "podAntiAffinity": "make the anti-affinity preferred",
+    "podAffinity": "make the affinity preferred, or start the pods that it wants to be near",
+}
+"""What those can do who may not list nodes: nothing of it can be tried."""
 _IN_PART: Final = frozenset(
     ("volumeNodeConflict", "volumeLimit", "volumeClaimUnbound", "podGroupMissing", "gangIncomplete")
 )
@@ -73,6 +87,11 @@ class Reason(NamedTuple):
     text: str
     nodes: int
     causes: tuple[str, ...]
+
+    @property
+    def rank(self) -> int:
+        """The place of its filter among those of the scheduler."""
+        return next((at for at, (part, _) in enumerate(_CAUSES_OF) if part in self.text), _OF_RESOURCES)
 
     @property
     def is_unknown(self) -> bool:
@@ -110,7 +129,7 @@ def unexplained(message: str, causes: list[Cause]) -> list[tuple[Reason, Cause]]
     """
     fix = "see the documentation of that scheduler or plugin"
     return [
-        (reason, Cause.of("schedulerOther", f"the scheduler also says: {bare(reason.text)}", fix))
+        (reason, Cause.of("schedulerOther", f"the scheduler also says: {printable(reason.text)}", fix))
         for reason in _not_among(causes, message)
         if all(cause.cause != "preempting" for cause in causes)
     ]
@@ -118,16 +137,16 @@ def unexplained(message: str, causes: list[Cause]) -> list[tuple[Reason, Cause]]
 
 def told(s: Situation, message: str, causes: list[Cause]) -> list[Cause]:
     """A cause in the scheduler's own words for each of its reasons that none of `causes` explains, since nodes or the pods on
-    them could not be read."""
-    fix = "see what the scheduler says; with the right to list nodes and all pods you are told which nodes, and what helps"
+    them could not be read. Its filters have an order: nodes that a later one rules out are nearer to the pod, and come first."""
     result = []
-    for reason in _not_among(causes, message):
+    for reason in sorted(_not_among(causes, message), key=lambda reason: -reason.rank):
         where = f"{plural(reason.nodes, 'node')}: " if reason.nodes else ""
         word = reason.causes[0] if reason.causes else "schedulerOther"
         of = _RESOURCE.match(reason.text)
         if of and word == _GPU_CAUSES[0] and s.policy.gpus.kind(of[1]) is None:
             word = "insufficientResource"
-        result.append(Cause.of(word, f"{where}{bare(reason.text)}, says the scheduler", fix))
+        text = f"{where}{printable(reason.text)}, says the scheduler"
+        result.append(Cause.of(word, text, _BLIND.get(word, _LOOK)))
     return result
 
 

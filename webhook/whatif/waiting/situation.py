@@ -16,7 +16,7 @@ from webhook.devices.sources import SOURCES
 from webhook.devices.types import TOLD, DeviceClaim
 from webhook.kube.gpus import GPU_KINDS
 from webhook.kube.kinds import KINDS
-from webhook.kube.pod import Pod
+from webhook.kube.pod import Pod, priority_of
 from webhook.kube.pod_requests import Demand, counted_demand
 from webhook.nodes.table import Integers
 from webhook.placement.constraints import Constraints, Mask, Term, compiled, matches_any
@@ -24,7 +24,7 @@ from webhook.placement.feasible import SCHEDULER, Check, Feasible, for_any_pod, 
 from webhook.policy.model import Policy
 from webhook.text import bare, listed, nearest, plural, quoted
 from webhook.whatif.cluster.devices import PodGpus
-from webhook.whatif.cluster.report import has_gpus, health_of, healths, pool_of
+from webhook.whatif.cluster.report import gpus_of, has_gpus, health_of, healths, pool_of
 from webhook.whatif.cluster.snapshot import FINISHED, Object, Snapshot, creation_timestamp, seconds
 from webhook.whatif.disruption import Budgets
 from webhook.whatif.names import Names
@@ -95,6 +95,11 @@ class Situation:
         """The pods that wait for a node, oldest first."""
         pods = [pod for pod in self._pending if not pod["spec"].get("nodeName")]
         return sorted(pods, key=lambda pod: (creation_timestamp(pod), pod["metadata"]["name"]))
+
+    @cached_property
+    def first_in_line(self) -> list[Pod]:
+        """Those of `waiting` with GPUs, by their priority: the scheduler tries the first first."""
+        return sorted([pod for pod in self.waiting if gpus_of(pod, self.policy)], key=lambda pod: -priority_of(pod))
 
     @cached_property
     def astray(self) -> list[Pod]:
@@ -284,7 +289,7 @@ class Case:
     ) -> Iterator[Cause]:
         """The cause that an object does not exist, if its kind could be read. `of` says in the text who refers to it; `named`
         makes the pod that names another one."""
-        if kind in self.situation.snapshot.missing:
+        if self.situation.snapshot.lacks(kind, self.namespace):
             return
         names = self.situation.snapshot.named(kind)
         known = sorted([each for namespace, each in names if namespace in ("", self.namespace)])

@@ -23,8 +23,9 @@ def unknown(case: Case, name: str, mask: Mask, alone: Mask) -> Iterator[Cause]:
     offered = sorted(n for n, capacity in s.capacity.items() if "/" in n and capacity[s.alive].any())
     silent = mask & np.array([gpus is None for gpus in s.gpus_at[: len(mask)]], bool)
     if silent.any() and s.policy.gpus.kind(name) is not None:
-        yield from _silent(case, name, silent, alone)
-        return
+        yield from _silent(case, name, silent, alone & silent)
+        if not (mask := mask & ~silent).any():
+            return
     reachable = s.alive & ~unselected(case)
     here = [each for each in offered if s.capacity[each][reachable].any()] or offered
     near = nearest(name, here) or next((each for each in here if vendor(each) == vendor(name)), None)

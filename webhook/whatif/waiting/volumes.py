@@ -32,11 +32,11 @@ def missing(case: Case) -> Iterator[Cause]:
     s = case.situation
     claims = s.snapshot.named("PersistentVolumeClaim")
     ephemeral = _ephemeral(case.pod)
-    for name in _claim_names(case.pod):
+    for name in claim_names(case.pod):
         claim = claims.get((case.namespace, name))
         claim_text = f"PersistentVolumeClaim {bare(name)}"
         if claim is None and name in ephemeral:
-            if not is_simulated(case.pod) and "PersistentVolumeClaim" not in s.snapshot.missing:
+            if not is_simulated(case.pod) and not s.snapshot.lacks("PersistentVolumeClaim", case.namespace):
                 look = kubectl("describe", "pod", case.pod["metadata"]["name"], namespace=case.namespace)
                 text = f"{claim_text} was not made yet of its ephemeral volume"
                 yield Cause.of("volumeClaimMissing", text, Fix("see why", look))
@@ -60,10 +60,10 @@ def in_use(case: Case) -> NodeCheck:
     s, claims = case.situation, case.situation.snapshot.named("PersistentVolumeClaim")
     alone_in = [
         (name, other)
-        for name in _claim_names(case.pod)
+        for name in claim_names(case.pod)
         if _ONE_POD in (claims.get((case.namespace, name), {"spec": {}})["spec"].get("accessModes") or ())
         for _, other in s.bound
-        if other["metadata"]["namespace"] == case.namespace and name in _claim_names(other)
+        if other["metadata"]["namespace"] == case.namespace and name in claim_names(other)
     ]
 
     def explain(mask: Mask, alone: Mask) -> Iterator[Cause]:
@@ -102,7 +102,7 @@ def unreachable(case: Case) -> NodeCheck:
     """Nodes that cannot reach the volumes of the pod, or no free volume for its claim."""
     s, conflicts, unmade = case.situation, dict[str, Mask](), dict[str, str]()
     claims, volumes = s.snapshot.named("PersistentVolumeClaim"), s.snapshot.named("PersistentVolume")
-    for name in _claim_names(case.pod):
+    for name in claim_names(case.pod):
         claim = claims.get((case.namespace, name))
         if claim is None:
             continue
@@ -195,7 +195,7 @@ def limits(case: Case) -> NodeCheck:
     return NodeCheck(s.alive & fails, explain)
 
 
-def _claim_names(pod: Pod) -> Iterator[str]:
+def claim_names(pod: Pod) -> Iterator[str]:
     for volume in pod["spec"].get("volumes") or ():
         if claim := volume.get("persistentVolumeClaim"):
             yield claim["claimName"]
@@ -214,7 +214,7 @@ def _volumes_by_driver(s: Situation, pod: Pod) -> dict[str, set[str]]:
     by_driver: dict[str, set[str]] = {}
     classes = s.snapshot.named("StorageClass")
     claims, volumes = s.snapshot.named("PersistentVolumeClaim"), s.snapshot.named("PersistentVolume")
-    for name in _claim_names(pod):
+    for name in claim_names(pod):
         claim = claims.get((pod["metadata"]["namespace"], name), {"spec": {}})
         volume = volumes.get(("", str(claim["spec"].get("volumeName"))), {"spec": {}})
         if csi := volume["spec"].get("csi"):
@@ -234,10 +234,15 @@ def selected(s: Situation, node_selector: Object | None) -> Mask:
     return s.alive & s.matching(terms_of(node_selector.get("nodeSelectorTerms") or ())) if node_selector else s.alive
 
 
+def storage_asked(claim: Object) -> str:
+    """The storage that a claim asks for."""
+    return str(((claim["spec"].get("resources") or {}).get("requests") or {}).get("storage") or "0")
+
+
 def _suits(volume: Object, claim: Object) -> bool:
     """Whether a free volume satisfies a claim."""
     spec, asked = volume["spec"], claim["spec"]
-    size = parse_quantity(((asked.get("resources") or {}).get("requests") or {}).get("storage", "0"))
+    size = parse_quantity(storage_asked(claim))
     return bool(
         volume["status"].get("phase") in ("Available", None)
         and spec.get("storageClassName") == asked.get("storageClassName")

@@ -8,7 +8,7 @@ import orjson
 
 from webhook.admission.events import REFUSED
 from webhook.kube.owners import controllers, queue_of
-from webhook.kube.suspended import FIELDS, finished, suspended
+from webhook.kube.suspended import FIELDS, finished, suspended, suspended_groups
 from webhook.text import bare, listed, nearest, plural, printable, quoted
 from webhook.whatif.cluster.snapshot import Object, condition, created
 from webhook.whatif.commands import kubectl
@@ -36,12 +36,12 @@ _KINDS: Final = ("ReplicaSet", "Job", "StatefulSet", "DaemonSet")
 def not_created(s: Situation, namespace: str | None) -> Iterator[tuple[str, str, list[Cause]]]:
     """The workloads of a namespace (None: of all) that lack pods, if they are suspended or their controller says why: namespace,
     name in the form that kubectl takes (replicaset/chat-5d8), and causes."""
-    for kind in dict.fromkeys((*_KINDS, *FIELDS)):
+    for kind in [each for each in dict.fromkeys((*_KINDS, *FIELDS)) if each != "CronJob"]:
         for (here, name), obj in s.snapshot.named(kind).items():
             if namespace not in (None, here):
                 continue
-            if field := suspended(obj):
-                yield here, f"{kind.lower()}/{name}", [_suspended(s, here, obj, field)]
+            if causes := [*suspension(s, obj)]:
+                yield here, f"{kind.lower()}/{name}", causes
             elif (missing := _missing_pods(kind, obj)) > 0 and (message := _controller_message(s, kind, obj)):
                 lacks = f"{plural(missing, 'pod')} could not be created: "
                 yield here, f"{kind.lower()}/{name}", [refusal(s, here, lacks, message)]
@@ -72,6 +72,21 @@ def refused_elsewhere(s: Situation, namespace: str | None) -> Iterator[tuple[str
             if event.get("reason") == REFUSED:
                 cause = Cause.of("refused", f"{lacks}{_printable(message)}", "correct the pod template as it says")
             yield here, bare(of), [cause]
+
+
+def suspension(s: Situation, obj: Object) -> Iterator[Cause]:
+    """The causes that a field of a workload keeps all its pods from being made, or those of a worker group."""
+    namespace, name = obj["metadata"]["namespace"], f"{obj['kind'].lower()}/{obj['metadata']['name']}"
+    if field := suspended(obj):
+        yield _suspended(s, namespace, obj, field)
+        return
+    for at in suspended_groups(obj):
+        patch = orjson.dumps(
+            [{"op": "replace", "path": f"/spec/workerGroupSpecs/{at}/suspend", "value": False}]
+        ).decode()
+        resume = Fix("resume it", kubectl("patch", name, "--type", "json", "-p", patch, namespace=namespace))
+        group = quoted(obj["spec"]["workerGroupSpecs"][at].get("groupName"))
+        yield Cause.of("suspended", f"worker group {group} is suspended: its pods are made when it is resumed", resume)
 
 
 def _suspended(s: Situation, namespace: str, obj: Object, field: Sequence[str]) -> Cause:

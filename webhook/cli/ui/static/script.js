@@ -612,7 +612,7 @@ function checks({ doctor, summary }) {
   return [...summary.map((line, at) => make("p", at ? { class: "note" } : { class: `verdict ${broken ? "broken" : unknown ? "" : "ok"}` }, `${line[0].toUpperCase()}${line.slice(1)}`)), make("ul", { class: "checks" }, ...sorted.map(check))];
 }
 const check = each => make("li", { class: "check", "data-check": each.check, "data-state": each.state }, make("b", { class: `state ${each.state}` }, each.state),
-  make("div", {}, make("b", {}, words(each.check)), `: ${each.text}`, each.next ? make("div", { class: "fix" }, each.next) : null));
+  make("div", {}, make("b", {}, words(each.check)), `: ${each.text}`, each.next ? make("div", { class: "fix" }, each.next, ...(each.command.length ? [" ", copied(each.command.map(shell).join(" "))] : [])) : null));
 const CHANGES = { refused: "broken", found: "warn", changed: "ok", same: "ok" };
 function audited({ audit }, { namespace }) {
   if (!audit.length) return make("p", { class: "verdict ok" }, `Nothing for pods that exist: ${namespace} has no GPU pod without a decision.`);

@@ -1,0 +1,462 @@
+"""What people ask about pods of theirs that do not run: one cluster for each question, and what they must be told.
+
+They were collected from what people ask, not from the causes that `why` knows. A name that begins with `p-`, `pv-`, `zone-` or
+`class-` is another one in each question, see `pending.kit`.
+"""
+
+from dataclasses import dataclass, field
+from typing import Any
+
+from tests.controlplane.nodes import node
+from tests.controlplane.objects import REQUIRED, deployment, job, made, pod, required, volume, volume_claim, workload
+from tests.e2e.pending.kit import (
+    GPU,
+    HOSTNAME,
+    PRODUCT,
+    ZONE,
+    Case,
+    Json,
+    asking,
+    held,
+    one,
+    priority,
+    two,
+    waits,
+    wants,
+)
+
+
+@dataclass
+class Question(Case):
+    """`first`: the word of the first cause; "": it does not wait, and the message is all that is said. `text` is not used."""
+
+    name: str = "waits"
+    """What is asked about, as a person names it."""
+    told: tuple[str, ...] = ()
+    """Parts of what is printed."""
+    never: tuple[str, ...] = ()
+    """What must not be printed."""
+    tenant: bool = False
+    """Asked with the right to view one namespace, and no more."""
+    enough: bool | None = None
+    """Whether a fix has a mark; None: either."""
+    also: list[Json] = field(default_factory=list)
+    """Created after the pod."""
+
+
+def asks(question: str, first: str, nodes: list[Json], made: Json, **more: Any) -> Question:
+    return Question(question, first, "", nodes, made, **more)
+
+
+def tainted(*tolerations: Json) -> Json:
+    return waits(tolerations=[*tolerations])
+
+
+def container(name: str, **limits: str) -> Json:
+    return asking({GPU: limits.pop("gpu")} if "gpu" in limits else {}) | {"name": name}
+
+
+def cron(**spec: Any) -> Json:
+    template = {"spec": job("waits")["spec"]}
+    return made("CronJob", "waits", spec={"schedule": "0 0 1 1 *", "jobTemplate": template, **spec})
+
+
+def served(replicas: int = 1, gpus: int = 1, **spec: Any) -> Json:
+    return deployment("waits", replicas, gpus, **spec)
+
+
+def stateful(replicas: int, gpus: int, **spec: Any) -> Json:
+    found = deployment("waits", replicas, gpus, kind="StatefulSet", **spec)
+    found["spec"]["serviceName"] = "waits"
+    return found
+
+
+def mounts(claim: str) -> list[Json]:
+    return [{"name": "data", "persistentVolumeClaim": {"claimName": claim}}]
+
+
+def of(obj: Json, **spec: Any) -> Json:
+    """A workload with other fields in its own spec."""
+    obj["spec"].update(spec)
+    return obj
+
+
+async def new_version(kit: Any) -> None:
+    await kit.patch("Deployment", "waits", {"spec": {"template": {"metadata": {"annotations": {"version": "2"}}}}})
+
+
+ISOLATED = made("RuntimeClass", "class-isolated", handler="runc", scheduling={"nodeSelector": {"sandbox": "gvisor"}})
+HEAVY = made("RuntimeClass", "class-heavy", handler="kata", overhead={"podFixed": {"cpu": "100", "memory": "1Gi"}})
+DEFAULTS = made(
+    "LimitRange",
+    "defaults",
+    spec={"limits": [{"type": "Container", "default": {"cpu": "200"}, "defaultRequest": {"cpu": "200"}}]},
+)
+APART = {"podAntiAffinity": {REQUIRED: [{"labelSelector": {"matchLabels": {"app": "waits"}}, "topologyKey": HOSTNAME}]}}
+BESIDE = {"podAffinity": {REQUIRED: [{"labelSelector": {"matchLabels": {"app": "cache"}}, "topologyKey": HOSTNAME}]}}
+PORT = [asking({GPU: "1"}, ports=[{"containerPort": 8000, "hostPort": 8000}])]
+POOL = "cloud.google.com/gke-nodepool"
+OPERATOR_TAINT = "nvidia.com/gpu=present:NoSchedule"
+QUOTA = made("ResourceQuota", "gpus", spec={"hard": {f"requests.{GPU}": "1"}})
+
+QUESTIONS = [
+    # How much it asks for
+    asks(
+        "two containers want a GPU each, and each node has one",
+        "nodesTooSmall",
+        two(gpus=1),
+        pod("waits", containers=[container("a", gpu="1"), container("b", gpu="1")]),
+        told=("2",),
+    ),
+    asks(
+        "its init container asks for more GPUs than the main one",
+        "nodesTooSmall",
+        one(gpus=1),
+        pod("waits", containers=[container("main", gpu="1")], init=[container("fetch", gpu="2")]),
+        enough=True,
+    ),
+    asks(
+        "its sidecar asks for a GPU too",
+        "nodesTooSmall",
+        one(gpus=1),
+        pod(
+            "waits",
+            containers=[container("main", gpu="1")],
+            init=[container("side", gpu="1") | {"restartPolicy": "Always"}],
+        ),
+    ),
+    asks(
+        "he took memory for the memory of the GPU",
+        "moreThanAnyNode",
+        one(),
+        wants({GPU: "1", "memory": "2Ti"}),
+        told=("memory",),
+        enough=True,
+    ),
+    asks(
+        "the resource in capital letters",
+        "unknownResource",
+        one(),
+        wants({"nvidia.com/GPU": "1"}),
+        told=(GPU,),
+        enough=True,
+    ),
+    asks(
+        "a MIG profile of another card",
+        "unknownResource",
+        one(mig={"1g.10gb": 7}),
+        wants({"nvidia.com/mig-1g.5gb": "1"}),
+        told=("nvidia.com/mig-1g.10gb",),
+        enough=True,
+    ),
+    asks(
+        "GPUs of AMD where there are those of NVIDIA",
+        "unknownResource",
+        one(),
+        wants({"amd.com/gpu": "1"}),
+        told=(GPU,),
+    ),
+    asks(
+        "huge pages that no node has",
+        "unknownResource",
+        one(),
+        wants({GPU: "1", "hugepages-2Mi": "1Gi", "memory": "1Gi", "cpu": "1"}),
+    ),
+    asks(
+        "five workers of three GPUs on two nodes of eight",
+        "gpusFragmented",
+        two(),
+        job("waits", 5, 3),
+        name="job/waits",
+        told=("4 in all, at most 2 on one",),
+    ),
+    asks(
+        "the CPUs went to pods without GPUs",
+        "insufficientCpu",
+        one(cpu="8"),
+        wants({GPU: "1", "cpu": "4"}),
+        before=[pod("web", 0, requests={"cpu": "6"})],
+        told=("web",),
+    ),
+    asks(
+        "a LimitRange wrote the CPUs into it",
+        "moreThanAnyNode",
+        one(),
+        waits(),
+        before=[DEFAULTS],
+        told=("LimitRange",),
+    ),
+    asks(
+        "its RuntimeClass costs more CPU than is free",
+        "insufficientCpu",
+        one(),
+        waits(runtimeClassName="class-heavy"),
+        before=[HEAVY, pod("web", 0, requests={"cpu": "40"})],
+    ),
+    asks(
+        "the kubelet takes one pod", "tooManyPods", one(pods="1"), waits(), before=[held("other", 0)], told=("other",)
+    ),
+    asks(
+        "ephemeral storage for the model",
+        "moreThanAnyNode",
+        one(),
+        wants({GPU: "1", "ephemeral-storage": "100Ti"}),
+        told=("ephemeral",),
+    ),
+    # Where it may run
+    asks(
+        "its toleration has the value true, the taint has present",
+        "untoleratedTaint",
+        one(taints=[OPERATOR_TAINT]),
+        tainted({"key": GPU, "operator": "Equal", "value": "true", "effect": "NoSchedule"}),
+        enough=True,
+    ),
+    asks(
+        "its toleration is for NoExecute alone",
+        "untoleratedTaint",
+        one(taints=[OPERATOR_TAINT]),
+        tainted({"key": GPU, "operator": "Exists", "effect": "NoExecute"}),
+        enough=True,
+    ),
+    asks(
+        "the pool that it names was replaced",
+        "nodeSelector",
+        one(labels={POOL: "a100-v2"}),
+        waits(nodeSelector={POOL: "a100-v1"}),
+        told=("a100-v2",),
+        enough=True,
+    ),
+    asks(
+        "the label that it names is misspelt",
+        "nodeSelector",
+        one(),
+        waits(nodeSelector={"nvidia.com/gpu.prodcut": "NVIDIA-A100-SXM4-80GB"}),
+        told=(PRODUCT,),
+        enough=True,
+    ),
+    asks(
+        "an image for ARM",
+        "nodeSelector",
+        one(labels={"kubernetes.io/arch": "amd64"}),
+        waits(nodeSelector={"kubernetes.io/arch": "arm64"}),
+        told=("amd64",),
+    ),
+    asks(
+        "its RuntimeClass wants nodes with a label, and the manifest names none",
+        "nodeSelector",
+        one(),
+        waits(runtimeClassName="class-isolated"),
+        before=[ISOLATED],
+        told=("RuntimeClass class-",),
+    ),
+    asks(
+        "the node to which it is pinned is gone",
+        "pinnedNode",
+        one(),
+        waits(affinity=required("metadata.name", "In", "p-gone", part="matchFields")),
+        enough=True,
+    ),
+    asks(
+        "GPUs of two models would do, and none of them is here",
+        "nodeAffinity",
+        one(),
+        waits(affinity=required(PRODUCT, "In", "NVIDIA-H100-80GB-HBM3", "NVIDIA-H200")),
+        told=("NVIDIA-A100-SXM4-80GB",),
+        enough=True,
+    ),
+    asks(
+        "whole GPUs where all are partitioned",
+        "otherGpuResource",
+        one(mig={"1g.10gb": 7}),
+        waits(),
+        told=("mig-1g.10gb",),
+    ),
+    asks(
+        "only the node for maintenance has its disk",
+        "cordoned",
+        [node("p-a", cordoned=True), node("p-b")],
+        waits(volumes=mounts("disk")),
+        before=[volume("pv-a", "p-a", HOSTNAME), volume_claim("disk", "pv-a")],
+        enough=True,
+    ),
+    asks(
+        "he names a zone, and his data is in another",
+        "volumeNodeConflict",
+        two(),
+        waits(nodeSelector={ZONE: "zone-a"}, volumes=mounts("disk")),
+        before=[volume("pv-b", "zone-b"), volume_claim("disk", "pv-b")],
+        enough=True,
+    ),
+    # Other pods
+    asks(
+        "a new version of a service does not come up on a full node",
+        "gpusTaken",
+        one(),
+        served(1, 8),
+        name="deploy/waits",
+        happens=new_version,
+        told=("maxSurge 0",),
+        never=("wait for",),
+    ),
+    asks(
+        "the second replica wants the port of the first",
+        "hostPort",
+        one(),
+        served(2, containers=PORT),
+        name="deploy/waits",
+        told=("8000",),
+    ),
+    asks(
+        "three replicas apart on two nodes",
+        "podAntiAffinity",
+        two(),
+        served(3, affinity=APART),
+        name="deploy/waits",
+        told=("the first is not enough",),
+        enough=False,
+    ),
+    asks(
+        "beside a cache that runs in another namespace",
+        "podAffinity",
+        one(),
+        waits(affinity=BESIDE),
+        told=("app=cache",),
+        enough=True,
+    ),
+    asks(
+        "a debugging pod has the only claim",
+        "volumeInUse",
+        one(),
+        waits(volumes=mounts("disk")),
+        before=[
+            volume("pv-one", accessModes=["ReadWriteOncePod"]),
+            volume_claim("disk", "pv-one", accessModes=["ReadWriteOncePod"]),
+            pod("debug", 0, volumes=mounts("disk")),
+        ],
+        told=("debug",),
+        enough=True,
+    ),
+    asks(
+        "a lower class waits for a higher one",
+        "gpusTaken",
+        one(),
+        waits(8, priorityClassName="p-low"),
+        before=[priority("p-low", -5, "PreemptLowerPriority"), held("serves", 8)],
+        told=("serves",),
+    ),
+    # Nothing is there to look at
+    asks("a service of no replicas", "noPods", one(), served(0), name="deploy/waits", told=("0 replicas",)),
+    asks("a paused service", "noPods", one(), of(served(), paused=True), name="deploy/waits", told=("paused",)),
+    asks(
+        "a job that ran out of time",
+        "noPods",
+        one(gpus=0),
+        of(job("waits"), activeDeadlineSeconds=1),
+        name="job/waits",
+        told=("DeadlineExceeded",),
+    ),
+    asks("a suspended schedule", "suspended", one(), cron(suspend=True), name="cronjob/waits", told=("resume",)),
+    asks("a schedule whose time has not come", "noPods", one(), cron(), name="cj/waits", told=("0 0 1 1 *",)),
+    asks(
+        "an agent on the nodes with GPUs, which have a taint",
+        "noPods",
+        one(taints=[OPERATOR_TAINT]),
+        workload("DaemonSet", "waits", 0, of={"selector": {"matchLabels": {"app": "waits"}}}),
+        name="ds/waits",
+        told=("no node",),
+    ),
+    asks(
+        "only the first replica of a set is there",
+        "moreThanAnyNode",
+        one(),
+        stateful(3, 16),
+        name="sts/waits",
+        told=("16",),
+    ),
+    asks(
+        "its operator was removed, and the gate stayed",
+        "schedulingGate",
+        one(),
+        waits(schedulingGates=[{"name": "example.org/budget"}]),
+        told=("example.org/budget",),
+    ),
+    # A tenant asks, who may view his namespace
+    asks(
+        "tenant: are there free GPUs",
+        "gpusTaken",
+        one(),
+        waits(8),
+        before=[held("other", 2)],
+        tenant=True,
+        told=("Insufficient nvidia.com/gpu",),
+    ),
+    asks(
+        "tenant: the node with GPUs has a taint",
+        "untoleratedTaint",
+        one(taints=["team=x:NoSchedule"]),
+        waits(),
+        tenant=True,
+        told=("add a toleration",),
+    ),
+    asks(
+        "tenant: over quota",
+        "quotaExceeded",
+        one(),
+        served(1, 2),
+        name="deploy/waits",
+        before=[QUOTA],
+        tenant=True,
+        told=("1 at most",),
+    ),
+    asks(
+        "tenant: the claim is misspelt",
+        "volumeClaimMissing",
+        one(),
+        waits(volumes=mounts("dsik")),
+        before=[volume("pv-d"), volume_claim("disk", "pv-d")],
+        tenant=True,
+        told=("disk",),
+        enough=None,
+    ),
+    asks(
+        "tenant: the resource is misspelt",
+        "insufficientResource",
+        one(),
+        wants({"nvidia.com/gpus": "1"}),
+        tenant=True,
+        told=("nvidia.com/gpus",),
+        never=("GPUs taken",),
+    ),
+    asks(
+        "tenant: a service of no replicas", "noPods", one(), served(0), name="waits", tenant=True, told=("0 replicas",)
+    ),
+    asks(
+        "tenant: a new version of a service on a full node",
+        "gpusTaken",
+        one(),
+        served(1, 8),
+        name="deploy/waits",
+        happens=new_version,
+        tenant=True,
+        never=("wait for pod",),
+    ),
+    asks(
+        "tenant: a suspended job",
+        "suspended",
+        one(),
+        of(job("waits"), suspend=True),
+        name="job/waits",
+        tenant=True,
+        told=("resume",),
+    ),
+    asks(
+        "tenant: the ServiceAccount is missing",
+        "serviceAccountMissing",
+        one(),
+        served(1, 1, serviceAccountName="robot"),
+        name="deploy/waits",
+        tenant=True,
+        told=("robot",),
+    ),
+    asks("tenant: nothing is called so", "", one(), waits(), name="wiats", tenant=True, told=("did you mean waits?",)),
+]
