@@ -36,3 +36,9 @@ def played(request: pytest.FixtureRequest, room: Room) -> dict[str, Played]:
     found = asyncio.run(all_of_them())
     room.check()
     return found
+
+
+def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
+    """For the tests of `kit` that a file imports: its CASES."""
+    if {"case", "played"} <= {*metafunc.fixturenames}:
+        metafunc.parametrize("case", metafunc.module.CASES, ids=[case.id for case in metafunc.module.CASES])

@@ -1,4 +1,4 @@
-"""What several of these tables have: nodes in domains, and checks of pods that belong together by a label."""
+"""What several of these tables have: nodes in domains, checks of pods that belong together by a label, and tests."""
 
 import asyncio
 import uuid
@@ -12,8 +12,8 @@ from tests.controlplane.api import Api, ApiError, wait_until
 from tests.controlplane.fixtures import remove_namespace
 from tests.controlplane.nodes import node
 from tests.controlplane.objects import Json, made
-from tests.e2e.behaviour.case import RACK, Check, Side
-from tests.e2e.behaviour.play import Played
+from tests.e2e.behaviour.case import RACK, Case, Check, Side
+from tests.e2e.behaviour.play import Played, judged
 from tests.e2e.others.room import Room
 from tests.installed import decision, opt_in
 
@@ -58,7 +58,11 @@ def as_chosen_or(*reasons: str) -> Check:
     return check
 
 
-def assert_made_once(room: Room, played: Mapping[str, Played]) -> None:
+def test_with_us_and_without(case: Case, played: dict[str, Played]) -> None:
+    judged(case, played)
+
+
+def test_no_pod_is_made_again(played: dict[str, Played], room: Room) -> None:
     """No controller took what we add for a change to undo: of all pods that were created until the last one, each is there."""
     room.check()
     made = [event["responseObject"]["metadata"] for event in room.plane.audit_events() if _stored(event)]

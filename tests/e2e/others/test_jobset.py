@@ -4,11 +4,12 @@ import pytest
 
 from tests.controlplane.objects import Json, job, made
 from tests.e2e.behaviour.case import RACK, ZONE, Case, runs, together
-from tests.e2e.behaviour.play import Played, judged
-from tests.e2e.others.kit import WAITED, as_chosen_or, assert_made_once, each_in_one, racks
-from tests.e2e.others.room import Room, manager
+from tests.e2e.others import kit
+from tests.e2e.others.kit import WAITED, as_chosen_or, each_in_one, racks
+from tests.e2e.others.room import manager
 
 pytestmark = pytest.mark.others
+test_with_us_and_without, test_no_pod_is_made_again = kit.test_with_us_and_without, kit.test_no_pod_is_made_again
 OTHERS = {"jobset": manager("config.jobset.x-k8s.io/v1alpha1")}
 _JOB, _EXCLUSIVE = "jobset.sigs.k8s.io/job-key", "alpha.jobset.sigs.k8s.io/exclusive-topology"
 
@@ -48,12 +49,3 @@ CASES = [
         [runs(count=6), each_in_one(_JOB, ZONE)],
     ),
 ]
-
-
-@pytest.mark.parametrize("case", CASES, ids=[case.id for case in CASES])
-def test_with_us_and_without(case: Case, played: dict[str, Played]) -> None:
-    judged(case, played)
-
-
-def test_no_pod_is_made_again(played: dict[str, Played], room: Room) -> None:
-    assert_made_once(room, played)

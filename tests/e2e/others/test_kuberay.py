@@ -8,11 +8,12 @@ import pytest
 from tests.controlplane.objects import Json, made, pod_spec
 from tests.controlplane.settings import HOST
 from tests.e2e.behaviour.case import ZONE, Case, not_told, runs
-from tests.e2e.behaviour.play import Played, judged
-from tests.e2e.others.kit import assert_made_once, each_in_one, follow, racks
+from tests.e2e.others import kit
+from tests.e2e.others.kit import each_in_one, follow, racks
 from tests.e2e.others.room import Place, Room, Start
 
 pytestmark = pytest.mark.others
+test_with_us_and_without, test_no_pod_is_made_again = kit.test_with_us_and_without, kit.test_no_pod_is_made_again
 _REPLICA = "ray.io/worker-group-replica-name"
 
 
@@ -46,15 +47,6 @@ CASES = [
         [runs(count=5), each_in_one(_REPLICA, ZONE), not_told("served", "remove")],
     ),
 ]
-
-
-@pytest.mark.parametrize("case", CASES, ids=[case.id for case in CASES])
-def test_with_us_and_without(case: Case, played: dict[str, Played]) -> None:
-    judged(case, played)
-
-
-def test_no_pod_is_made_again(played: dict[str, Played], room: Room) -> None:
-    assert_made_once(room, played)
 
 
 _JOB = {"entrypoint": "true", "shutdownAfterJobFinishes": True, "rayClusterSpec": _cluster(2)}

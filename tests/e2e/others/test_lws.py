@@ -4,12 +4,13 @@ import pytest
 
 from tests.controlplane.objects import Json, made, pod_spec
 from tests.e2e.behaviour.case import RACK, ZONE, Case, Side, runs
-from tests.e2e.behaviour.play import Played, judged
-from tests.e2e.others.kit import WAITED, as_chosen_or, assert_made_once, each_in_one, racks
-from tests.e2e.others.room import Room, manager
+from tests.e2e.others import kit
+from tests.e2e.others.kit import WAITED, as_chosen_or, each_in_one, racks
+from tests.e2e.others.room import manager
 from tests.installed import decision
 
 pytestmark = pytest.mark.others
+test_with_us_and_without, test_no_pod_is_made_again = kit.test_with_us_and_without, kit.test_no_pod_is_made_again
 OTHERS = {"lws": manager("config.lws.x-k8s.io/v1alpha1")}
 _GROUP, _SUBGROUP = "leaderworkerset.sigs.k8s.io/group-index", "leaderworkerset.sigs.k8s.io/subgroup-index"
 _EXCLUSIVE = "leaderworkerset.sigs.k8s.io/exclusive-topology"
@@ -63,12 +64,3 @@ CASES = [
         [runs(count=4), each_in_one(_SUBGROUP, RACK), chosen_alike],
     ),
 ]
-
-
-@pytest.mark.parametrize("case", CASES, ids=[case.id for case in CASES])
-def test_with_us_and_without(case: Case, played: dict[str, Played]) -> None:
-    judged(case, played)
-
-
-def test_no_pod_is_made_again(played: dict[str, Played], room: Room) -> None:
-    assert_made_once(room, played)

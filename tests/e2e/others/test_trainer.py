@@ -8,12 +8,12 @@ from tests.controlplane.nodes import node
 from tests.controlplane.objects import Json, made, pod_spec
 from tests.controlplane.settings import HOST
 from tests.e2e.behaviour.case import ZONE, Case, not_told, runs, together
-from tests.e2e.behaviour.play import Played, judged
-from tests.e2e.others import test_jobset
-from tests.e2e.others.kit import assert_made_once, follow
+from tests.e2e.others import kit, test_jobset
+from tests.e2e.others.kit import follow
 from tests.e2e.others.room import Place, Room, Start, manager
 
 pytestmark = pytest.mark.others
+test_with_us_and_without, test_no_pod_is_made_again = kit.test_with_us_and_without, kit.test_no_pod_is_made_again
 _TAINT = "nvidia.com/gpu=true:NoSchedule"
 _TOLERATED = {"key": "nvidia.com/gpu", "operator": "Exists", "effect": "NoSchedule"}
 
@@ -62,15 +62,6 @@ CASES = [
         without=[runs(count=2)],
     )
 ]
-
-
-@pytest.mark.parametrize("case", CASES, ids=[case.id for case in CASES])
-def test_with_us_and_without(case: Case, played: dict[str, Played]) -> None:
-    judged(case, played)
-
-
-def test_no_pod_is_made_again(played: dict[str, Played], room: Room) -> None:
-    assert_made_once(room, played)
 
 
 def test_why_follows_it_from_suspended_to_bound(room: Room) -> None:

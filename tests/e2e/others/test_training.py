@@ -9,11 +9,12 @@ import pytest
 from tests.controlplane.objects import Json, made, pod_spec
 from tests.controlplane.settings import HOST
 from tests.e2e.behaviour.case import ZONE, Case, Side, not_told, runs
-from tests.e2e.behaviour.play import Played, judged
-from tests.e2e.others.kit import assert_made_once, follow, has_gpus, racks
+from tests.e2e.others import kit
+from tests.e2e.others.kit import follow, has_gpus, racks
 from tests.e2e.others.room import Place, Room, Start
 
 pytestmark = pytest.mark.others
+test_with_us_and_without, test_no_pod_is_made_again = kit.test_with_us_and_without, kit.test_no_pod_is_made_again
 _CERTIFICATE = Path("/tmp/k8s-webhook-server/serving-certs/tls.crt")
 """That it is there is all that it asks before it starts (pkg/cert); what it serves is where TMPDIR says."""
 
@@ -70,15 +71,6 @@ CASES = [
     )
     for kind, (_, replicas) in _KINDS.items()
 ]
-
-
-@pytest.mark.parametrize("case", CASES, ids=[case.id for case in CASES])
-def test_with_us_and_without(case: Case, played: dict[str, Played]) -> None:
-    judged(case, played)
-
-
-def test_no_pod_is_made_again(played: dict[str, Played], room: Room) -> None:
-    assert_made_once(room, played)
 
 
 @pytest.mark.parametrize("kind", _KINDS)
