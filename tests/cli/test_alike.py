@@ -43,6 +43,17 @@ def test_how_many_pods_are_alike_and_what_differs(tmp_path: Path) -> None:
     assert "\nteam/train-0\n" in result.stdout
 
 
+def test_pods_of_several_owners_are_of_each(tmp_path: Path) -> None:
+    """The MPI operator makes the launcher by a Job, and the workers itself."""
+    pods = [placed(pod(name, 1, labels={"jobset.sigs.k8s.io/jobset-name": "set"}), "gpu-a") for name in "ab"]
+    for each in pods:
+        name = each["metadata"]["name"]
+        owner = {"apiVersion": "batch/v1", "kind": "Job", "name": f"set-{name}", "uid": name, "controller": True}
+        each["metadata"]["ownerReferences"] = [owner]
+    result = call("why", "jobset/set", "-n", "team", "--from", write(tmp_path, *CLUSTER, *pods))
+    assert result.stdout.startswith("2 pods of job/set-a, job/set-b: on gpu-a (2)")
+
+
 def test_the_document_has_all_pods_also_while_some_wait(tmp_path: Path) -> None:
     waits = decided("train-9", None)
     file = write(tmp_path, *CLUSTER, *PODS[:2], waits)

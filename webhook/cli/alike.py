@@ -20,11 +20,11 @@ _BOUND: Final = {
 Traits = dict[str, tuple[str, str]]
 
 
-def alike(pod: Pod, pods: list[Pod]) -> dict[str, Any]:
-    """`{"replicas": …}`, described in docs/documents.md, if `pods`, which `pod` is the first of, are several."""
+def alike(pods: list[Pod]) -> dict[str, Any]:
+    """`{"replicas": …}`, described in docs/documents.md, if `pods` of one workload are several."""
     if len(pods) < 2:
         return {}
-    of = workload_name(pod)
+    of = listed([bare(name) for name in dict.fromkeys(map(workload_name, pods))], 3)
     ended = [each for each in pods if each["status"].get("phase") in FINISHED]
     here = [each for each in pods if each["status"].get("phase") not in FINISHED]
     on = Counter([str(each["spec"]["nodeName"]) for each in here if each["spec"].get("nodeName")])
@@ -43,7 +43,7 @@ def alike(pod: Pod, pods: list[Pod]) -> dict[str, Any]:
             "chosen": dict(chosen.most_common()),
             "waiting": waiting,
             "ended": len(ended),
-            "text": f"{plural(len(pods), 'pod')} of {bare(of)}: {'; '.join(filter(None, parts))}",
+            "text": f"{plural(len(pods), 'pod')} of {of}: {'; '.join(filter(None, parts))}",
             "groups": _groups(pods),
         }
     }

@@ -15,7 +15,6 @@ from webhook.policy.model import DEFAULT_PROFILE, Policy
 from webhook.state.gpu_amounts import gpu_number
 from webhook.text import listed, no_such, plural
 from webhook.whatif.answers import KINDS
-from webhook.whatif.cluster.devices import PodGpus
 from webhook.whatif.cluster.snapshot import Snapshot
 from webhook.whatif.moves import Moving, suggestions
 from webhook.whatif.tried import free_gpus, whole_nodes
@@ -54,19 +53,11 @@ def drain(
     else:
         if node not in snapshot.nodes:
             raise no_such("node", node, list(snapshot.nodes))
-        if not document(answer := moves_from(snapshot, rules, node), output, "Drain"):
+        if not document(answer := Moving(Situation(snapshot, rules)).all_from(node), output, "Drain"):
             _print_moves(answer)
     say(f"by {decided_by(policy, snapshot)}", "dim")
     if node is not None and not answer["possible"]:
         raise typer.Exit(REFUSED)
-
-
-def moves_from(snapshot: Snapshot, policy: Policy, node: str) -> dict[str, Any]:
-    """The document for one node."""
-    situation, devices = Situation(snapshot, policy), PodGpus(snapshot, policy)
-    moves = Moving(situation).all_from(situation.nodes.row_of[node])
-    entries = [each.document() | {"gpus": sum(devices.of(each.pod).values())} for each in moves]
-    return {"node": node, "possible": all(move.to for move in moves), "moves": entries}
 
 
 def drainable(snapshot: Snapshot, policy: Policy) -> dict[str, Any]:

@@ -96,13 +96,13 @@ def documents(snapshot: Snapshot, policy: Policy, found: Asked) -> list[dict[str
         at = next((n for n, each in enumerate(found.answers) if each.pod is first), len(entries))
         if at == len(entries):
             entries.append(Answer(first["metadata"]["namespace"], first["metadata"]["name"], [], pod=first).document())
-        entries[at] |= {"decision": decision_of(snapshot, policy, first), **alike(first, found.pods)}
+        entries[at] |= {"decision": decision_of(snapshot, policy, first), **alike(found.pods)}
     return entries
 
 
 def _print_asked(snapshot: Snapshot, policy: Policy, found: Asked, *, wide: bool) -> None:
     first = found.pods[0] if found.pods else None
-    if first and (of := alike(first, found.pods).get("replicas")):
+    if first and (of := alike(found.pods).get("replicas")):
         show(
             Text(of["text"], style="bold"),
             *[Text(f"  {group['text']}: {listed(group['pods'])}") for group in of["groups"][:8]],

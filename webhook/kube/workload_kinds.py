@@ -30,7 +30,8 @@ class WorkloadKind(NamedTuple):
     holds: str
     """What is at the paths: see `templates.Holds`."""
     completed: bool
-    """Its controller completes what is there from another object: a TrainJob from its runtime, which it completes too."""
+    """Its controller completes what is there from elsewhere: a TrainJob from its runtime, which it completes too, and the
+    templates of a Volcano Job from the Job (createJobPod in job_controller_util.go)."""
     paths: tuple[str, ...]
     """Where its pod templates are; `*` stands for every entry of a list or map."""
 

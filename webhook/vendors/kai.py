@@ -40,6 +40,7 @@ KAI: Final = Vendor(
             SharedBy("runai/shared-gpu-configmap", "gpu-fraction-container-name"),
         ),
         "https://github.com/kai-scheduler/kai-gpu-fractioning/blob/main/README.md": (
+            # a constant of KAI's scheduler: `annotationPrefix` of a GpuFractioningConfig is what the node's plugin reads
             ContainerPart(
                 "nvidia.com/container.",
                 "nvidia.com",

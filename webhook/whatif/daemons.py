@@ -28,13 +28,11 @@ def as_daemon(pod: Pod, node: str = "") -> Pod:
     if not node:
         return made
     here = {"matchFields": [{"key": "metadata.name", "operator": "In", "values": [node]}]}
-    terms = (((made["spec"].get("affinity") or {}).get("nodeAffinity") or {}).get(REQUIRED) or {}).get(
-        "nodeSelectorTerms"
-    )
-    kept = [{**term, **here} for term in terms or [{}]]
     affinity = made["spec"].get("affinity") or {}
-    of_nodes = {**(affinity.get("nodeAffinity") or {}), REQUIRED: {"nodeSelectorTerms": kept}}
-    return with_spec(made, affinity={**affinity, "nodeAffinity": of_nodes})
+    of_nodes = affinity.get("nodeAffinity") or {}
+    terms = (of_nodes.get(REQUIRED) or {}).get("nodeSelectorTerms") or [{}]
+    required = {"nodeSelectorTerms": [{**term, **here} for term in terms]}
+    return with_spec(made, affinity={**affinity, "nodeAffinity": {**of_nodes, REQUIRED: required}})
 
 
 def eligible(situation: Situation, pod: Pod) -> tuple[list[str], set[str]]:

@@ -86,9 +86,12 @@ class Moving:
         self._s = after
         return moves
 
-    def all_from(self, row: int) -> list[Move]:
-        """For each pod of the node with GPUs where it could go, or why it cannot."""
-        return self._moved(row, self.pods(row), self._s.healthy)[1]
+    def all_from(self, node: str) -> dict[str, Any]:
+        """For each pod of the node with GPUs where it could go, or why it cannot: the document of `drain NODE`."""
+        row = self._s.nodes.row_of[node]
+        moves = self._moved(row, self.pods(row), self._s.healthy)[1]
+        entries = [each.document() | {"gpus": sum(self._devices.of(each.pod).values())} for each in moves]
+        return {"node": node, "possible": all(move.to for move in moves), "moves": entries}
 
     def _moved(self, row: int, pods: list[Pod], allowed: Mask) -> tuple[Situation, list[Move]]:
         """The cluster once these pods have moved, as far as they can, and their moves."""

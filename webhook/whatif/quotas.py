@@ -26,15 +26,11 @@ class Quotas:
         self._left: dict[str, dict[str, dict[str, int]]] = {}
         for each in snapshot.of("ResourceQuota"):
             if not (each["spec"].get("scopes") or each["spec"].get("scopeSelector")):
-                metadata, hard, used = (
-                    each["metadata"],
-                    each["spec"].get("hard") or {},
-                    each["status"].get("used") or {},
-                )
+                used, hard = each["status"].get("used") or {}, (each["spec"].get("hard") or {}).items()
                 left = {
-                    key: _amount(key, hard[key]) - _amount(key, used.get(key, "0")) for key in hard if _resource(key)
+                    key: _amount(key, most) - _amount(key, used.get(key, "0")) for key, most in hard if _resource(key)
                 }
-                self._left.setdefault(metadata["namespace"], {})[metadata["name"]] = left
+                self._left.setdefault(each["metadata"]["namespace"], {})[each["metadata"]["name"]] = left
 
     def take(self, pod: Pod) -> Cause | None:
         """Count a new pod. Returns why a quota refuses it, with all that it lacks; None, and it is counted, if none does."""

@@ -181,7 +181,7 @@ CASES = [
     pytest.param("webhooks", "warn", lambda o: hook(o, "Validating")["rules"][0].update(operations=["UPDATE"]), id="another rule"),
     pytest.param("webhooks", "warn", lambda o: hook(o, "Validating").update(objectSelector={"matchLabels": {"a": "b"}}), id="an objectSelector"),
     pytest.param("webhooks", "warn", lambda o: hook(o, "Validating")["namespaceSelector"]["matchExpressions"].pop(), id="another namespaceSelector"),
-    pytest.param("failurePolicies", "warn", lambda o: hook(o, "Validating").update(failurePolicy="Ignore"), id="another failure policy"),
+    pytest.param("webhooks", "warn", lambda o: hook(o, "Validating").update(failurePolicy="Ignore"), id="another failure policy"),
     pytest.param("matchConditions", "warn", lambda o: hook(o, "Validating")["matchConditions"].pop(), id="a condition less"),
     pytest.param("matchConditions", "warn", lambda o: hook(o, "Mutating")["matchConditions"][0].update(expression="true"), id="a condition of an older version"),
     pytest.param("matchConditions", "warn", lambda o: hook(o, "Validating")["matchConditions"].append({"name": "x", "expression": "false"}), id="a condition more"),

@@ -19,7 +19,6 @@ from webhook.whatif.cluster.snapshot import Snapshot
 
 CHECKS: Final = (
     Check("webhooks", configurations.KINDS, configurations.webhooks),
-    Check("failurePolicies", configurations.KINDS, configurations.failure_policies),
     Check("matchConditions", configurations.KINDS, configurations.match_conditions),
     Check("templates", configurations.KINDS, configurations.templates),
     Check("caBundle", configurations.KINDS, certificate.ca_bundles),
@@ -67,4 +66,4 @@ def run_checks(snapshot: Snapshot, policy: Policy) -> Iterator[Result]:
         elif isinstance(found := check.find(snapshot, policy), str):
             yield Result(check.name, "ok", found)
         else:
-            yield from [Result(check.name, *each) for each in found]
+            yield from [each._replace(check=check.name) for each in found]

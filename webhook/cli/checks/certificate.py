@@ -11,7 +11,7 @@ from cryptography import x509
 
 from webhook.cli.checks.configurations import our_hooks
 from webhook.cli.checks.replicas import samples_of
-from webhook.cli.checks.result import All, Found, broken, warn
+from webhook.cli.checks.result import All, Result, broken, ok, warn
 from webhook.cli.cluster.answers import OUR_SECRET
 from webhook.errors import CertificateError
 from webhook.policy.model import Policy
@@ -71,7 +71,7 @@ def _issue(snapshot: Snapshot) -> str:
     return f"see certs/README.md, and {shlex.join(snapshot.release.logs)}"
 
 
-def _validity(snapshot: Snapshot, subject: str, certificate: x509.Certificate) -> Found:
+def _validity(snapshot: Snapshot, subject: str, certificate: x509.Certificate) -> Result:
     """Whether a certificate has expired, or should have been renewed."""
     begins, ends = certificate.not_valid_before_utc, certificate.not_valid_after_utc
     left = ends - (datetime.fromtimestamp(snapshot.taken, UTC) if snapshot.taken else datetime.now(UTC))
@@ -80,7 +80,7 @@ def _validity(snapshot: Snapshot, subject: str, certificate: x509.Certificate) -
     soon = left < min(_MIN_LEFT, (ends - begins) / _MIN_LEFT_PART)
     span = plural(left.days, "day") if left.days else plural(left.seconds // 3600, "hour")
     text = f"{subject} is valid for {span}{', and should have been renewed' if soon else ''}"
-    return warn(text, _issue(snapshot)) if soon else Found("ok", text)
+    return warn(text, _issue(snapshot)) if soon else ok(text)
 
 
 def _bundle(hook: Mapping[str, Any]) -> bytes:

@@ -21,7 +21,7 @@ VALIDATING: Final = "ValidatingWebhookConfiguration"
 KINDS: Final = (MUTATING, VALIDATING)
 MUTATE_HOOK: Final = "mutate.gpu-admission.io"
 _MANIFESTS: Final = {MUTATING: "80-mutating.yaml", VALIDATING: "90-validating.yaml"}
-_CHECKED_BY_OTHERS: Final = ("name", "clientConfig", "failurePolicy", "matchConditions")
+_CHECKED_BY_OTHERS: Final = ("name", "clientConfig", "matchConditions")
 """Fields of a webhook that other checks compare."""
 _DEVICE_CONDITION: Final = "asks-for-a-device"
 """The match condition of MUTATE_HOOK that the component `every-pod` removes."""
@@ -116,23 +116,6 @@ def _differing(snapshot: Snapshot, kind: str, hooks: Mapping[str, Object]) -> It
             yield name, f"{listed(keys)} not as shipped"
     for name in hooks.keys() - shipped.keys():
         yield name, "is none of ours"
-
-
-def failure_policies(snapshot: Snapshot, policy: Policy) -> All:
-    """What happens to a request while no replica answers is as shipped."""
-    ours = {hook["name"]: hook.get("failurePolicy", "Fail") for hook in our_hooks(snapshot)}
-    shipped = {
-        name: hook["failurePolicy"]
-        for kind in KINDS
-        for name, hook in _shipped(snapshot.release.namespace, kind).items()
-    }
-    if shipped.items() <= ours.items():
-        return listed([f"{name} {how}" for name, how in ours.items()], len(ours))
-    return [
-        warn(f"{name}: failurePolicy {seen}, shipped is {shipped[name]}", _again(snapshot))
-        for name, seen in ours.items()
-        if shipped.get(name, seen) != seen
-    ]
 
 
 def match_conditions(snapshot: Snapshot, policy: Policy) -> All:

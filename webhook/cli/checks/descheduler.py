@@ -9,7 +9,7 @@ pods of any owner.
 from collections.abc import Iterator, Mapping
 from typing import Any, Final
 
-from webhook.cli.checks.result import All, Found, opted_in, unknown, warn
+from webhook.cli.checks.result import All, Result, opted_in, unknown, warn
 from webhook.kube.pod import PREFERRED, PROFILE_LABEL, owner
 from webhook.kube.selectors import matches
 from webhook.kube.yaml import parse_documents
@@ -42,7 +42,7 @@ Json = Mapping[str, Any]
 
 def descheduler(snapshot: Snapshot, policy: Policy) -> All:
     """No plugin of a descheduler evicts pods of namespaces that opted in for being where they were placed."""
-    policies, found = snapshot.of(_KIND), list[Found]()
+    policies, found = snapshot.of(_KIND), list[Result]()
     for each in policies:
         name, namespace = bare(each["metadata"]["name"]), bare(each["metadata"].get("namespace") or "default")
         try:

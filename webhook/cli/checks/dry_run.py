@@ -10,7 +10,7 @@ from collections.abc import Iterator, Mapping
 from importlib.resources import files
 from typing import Any, Final
 
-from webhook.cli.checks.result import Found, Result, broken, unknown
+from webhook.cli.checks.result import Result, broken, ok, unknown
 from webhook.errors import ApiError
 from webhook.feeds.access import Access, always
 from webhook.feeds.api import Api
@@ -47,10 +47,10 @@ async def _created(api: Api, namespace: str, case: Case) -> Pod:
 
 def dry_run(access: Access, release: Release, namespace: str) -> Result:
     """What happens to a pod with one GPU."""
-    return Result("dryRun", *asyncio.run(_try(access, release, namespace)))
+    return asyncio.run(_try(access, release, namespace))._replace(check="dryRun")
 
 
-async def _try(access: Access, release: Release, namespace: str) -> Found:
+async def _try(access: Access, release: Release, namespace: str) -> Result:
     async with Api(always(access)) as api:
         for _ in range(_SECONDS):
             found = await _once(api, release, namespace)
@@ -60,14 +60,14 @@ async def _try(access: Access, release: Release, namespace: str) -> Found:
         return found
 
 
-async def _once(api: Api, release: Release, namespace: str) -> Found:
+async def _once(api: Api, release: Release, namespace: str) -> Result:
     asked = f"the webhook is asked about a GPU pod in {namespace}, and"
     try:
         stored = await _created(api, namespace, _ONE_GPU)
     except ApiError as error:
         said = printable(error.reason)[:_MAX_TEXT] or str(error)
         if all(words in said for words in _DENIED):
-            return Found("ok", f"{asked} would refuse it: {said}")
+            return ok(f"{asked} would refuse it: {said}")
         if _FORBIDDEN in said:
             return unknown(f"no right to create pods in {namespace}: {said}")
         text = f"a GPU pod in {namespace} cannot be created: {said}"
@@ -76,7 +76,7 @@ async def _once(api: Api, release: Release, namespace: str) -> Found:
         unreached = any(words in said for words in _UNREACHED)
         return broken(text, f"{_REACH}, and see" if unreached else "", release.logs)
     if policy := record_of(stored).get("policy"):
-        return Found("ok", f"{asked} decides by policy {bare(policy)}")
+        return ok(f"{asked} decides by policy {bare(policy)}")
     text = f"a GPU pod in {namespace} would be created without a decision: the API server did not ask, or got no answer"
     return broken(text, "see whether the namespace has opted in, and why", release.logs)
 
@@ -99,10 +99,10 @@ def _cases(policy: Policy, profile: str) -> Iterator[Case]:
 async def _all(access: Access, release: Release, namespace: str, cases: list[Case]) -> list[Result]:
     async with Api(always(access)) as api:
         found = [(case["case"], await _tried(api, release, namespace, case)) for case in cases]
-    return [Result("conformance", each.state, f"{case}: {each.text}", *each[2:]) for case, each in found]
+    return [each._replace(check="conformance", text=f"{case}: {each.text}") for case, each in found]
 
 
-async def _tried(api: Api, release: Release, namespace: str, case: Case) -> Found:
+async def _tried(api: Api, release: Release, namespace: str, case: Case) -> Result:
     rule, see = case.get("refused"), f"gpu-admission doctor; {shlex.join(release.logs)}"
     try:
         stored = await _created(api, namespace, case)
@@ -113,22 +113,22 @@ async def _tried(api: Api, release: Release, namespace: str, case: Case) -> Foun
         step = f"see whether the validating webhook is called: {see}"
         return broken(f"admitted, and {rule} of the policy refuses it", step)
     if case.get("untouched"):
-        return Found("broken", "decided about") if decided else Found("ok", "not touched")
+        return broken("decided about") if decided else ok("not touched")
     if missing := next(_missing(case.get("changes", {}), stored["spec"], "spec"), ""):
         why = "no replica decided about it" if not decided else "another webhook or policy changed it after us"
         return broken(f"stored without {missing}: {why}", see)
-    return Found("ok", "so it is stored")
+    return ok("so it is stored")
 
 
-def _refused(case: Case, message: str, see: str) -> Found:
+def _refused(case: Case, message: str, see: str) -> Result:
     rule, said = case.get("refused"), printable(message)[:_MAX_TEXT]
     for ours in (rule, case.get("or")):
         if ours and f"[{ours}]" in message:
-            return Found("ok", f"refused by {ours}")
+            return ok(f"refused by {ours}")
     if _FORBIDDEN in message:
         return unknown(f"no right to create pods there: {said}")
     if any(words in message for words in _REFUSED):
-        return Found("ok" if rule else "unknown", f"something else refuses it: {said}")
+        return (ok if rule else unknown)(f"something else refuses it: {said}")
     return broken(f"not created: {said}", see)
 
 

@@ -4,7 +4,7 @@ from typing import Final
 
 import numpy as np
 
-from webhook.cli.checks.result import All, Found, broken, opted_in, warn
+from webhook.cli.checks.result import All, broken, ok, opted_in, warn
 from webhook.kube.gpus import DIVIDED, MODEL_LABELS, one_on
 from webhook.kube.record import record_of
 from webhook.policy.model import Policy
@@ -26,12 +26,10 @@ def health(snapshot: Snapshot, policy: Policy) -> All:
         by_health.setdefault(word, []).append(name)
     healthy = len(by_health.pop("healthy", []))
     text = f"{healthy} of {plural(len(health_of), 'GPU node')} healthy"
-    found = [Found("ok", text) if healthy else broken(text, command=("gpu-admission", "top"))]
+    found = [ok(text) if healthy else broken(text, command=("gpu-admission", "top"))]
     for word, names in by_health.items():
         text = f"{word}: {listed(names)}"
-        found.append(
-            Found("ok", text) if word == "cordoned" else warn(text, command=("kubectl", "describe", "node", names[0]))
-        )
+        found.append(ok(text) if word == "cordoned" else warn(text, command=("kubectl", "describe", "node", names[0])))
     return found
 
 

@@ -8,7 +8,7 @@ from collections.abc import Collection, Iterable
 from itertools import pairwise
 from typing import Final
 
-from webhook.cli.checks.result import All, Found, broken, opted_in, warn
+from webhook.cli.checks.result import All, Result, broken, opted_in, warn
 from webhook.kube.pod import PROFILE_LABEL, labels_of, owner
 from webhook.policy.model import DEFAULT_PROFILE, Policy
 from webhook.policy.references import Reference, added, hard_spread, node_labels, node_taints
@@ -145,7 +145,7 @@ def topology_spread(snapshot: Snapshot, policy: Policy) -> All:
 
 def _report(
     snapshot: Snapshot, noun: str, wanted: Iterable[tuple[str, Reference]], seen: Collection[tuple[str, str]]
-) -> list[Found]:
+) -> list[Result]:
     """A result for each taint or label that no node has. `seen`: the keys and values that nodes have."""
     found, known = [], {key for key, _ in seen}
     for profile, ref in wanted:

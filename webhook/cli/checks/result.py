@@ -21,21 +21,13 @@ class Result(NamedTuple):
     command: Command = ()
 
 
-class Found(NamedTuple):
-    """One result of a check, which does not repeat its name."""
-
-    state: str
-    text: str
-    next: str = ""
-    command: Command = ()
+def _result(state: str, text: str, words: str = "", command: Command = ()) -> Result:
+    """A result of a check, without its name: `run_checks` knows it."""
+    return Result("", state, text, with_command(words, command), command)
 
 
-def _found(state: str, text: str, words: str = "", command: Command = ()) -> Found:
-    return Found(state, text, with_command(words, command), command)
-
-
-warn, broken, unknown = (partial(_found, state) for state in ("warn", "broken", "unknown"))
-All = list[Found] | str
+ok, warn, broken, unknown = (partial(_result, state) for state in ("ok", "warn", "broken", "unknown"))
+All = list[Result] | str
 """What a check finds; or a text, if all is good."""
 
 

@@ -68,7 +68,8 @@ def ui(
         waiting = len(picture.document["waiting"])
         return say(f"{html}: {plural(len(picture.document['nodes']), 'node')}, {waiting} waiting{left}")
     gc.enable()
-    with suppress(KeyboardInterrupt):
+    # after a reading that failed Python's TaskGroup leaves its task counted as cancelled, and Ctrl-C is then a CancelledError
+    with suppress(KeyboardInterrupt, asyncio.CancelledError):
         asyncio.run(_serve(Live(picture, source, None if file else cluster), port, browser))
     return None
 

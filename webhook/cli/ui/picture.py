@@ -86,7 +86,7 @@ class Picture:
         if not pods:
             raise self._names.unknown(namespace, name)
         answer = self._answers.get((namespace, pods[0]["metadata"]["name"]))
-        decision = decision_of(self.snapshot, self._policy, pods[0]) | alike(pods[0], pods)
+        decision = decision_of(self.snapshot, self._policy, pods[0]) | alike(pods)
         return {"why": answer and answer.document(), "decision": decision}
 
     def answer(self, question: str, given: Mapping[str, str], of: Snapshot | None = None) -> dict[str, Any]:

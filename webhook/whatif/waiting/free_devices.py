@@ -8,7 +8,6 @@ from contextlib import suppress
 from typing import Any, Final, NamedTuple
 
 import numpy as np
-from numpy.typing import NDArray
 
 from webhook.devices.claims import Asked
 from webhook.devices.layout import Amounts, Layout
@@ -164,7 +163,7 @@ class FreeDevices:
     def __copy__(self) -> "FreeDevices":
         made = object.__new__(FreeDevices)
         made.__dict__ |= self.__dict__
-        made.restore(self.saved())
+        made._number, made._placed = self._number.copy(), self._placed.copy()
         return made
 
     def release(self, row: int, holders: Collection[tuple[str, Hashable]]) -> None:
@@ -173,13 +172,6 @@ class FreeDevices:
             if at == row:
                 uses = [each for of, has in node.uses.items() if of not in holders for each in node.placed(of[0], has)]
                 self._number[row] = self._states.number(layout, layout.used(uses))
-
-    def saved(self) -> tuple[NDArray[np.int64], dict[str, int]]:
-        """The state now, for `restore`."""
-        return self._number.copy(), self._placed.copy()
-
-    def restore(self, saved: tuple[NDArray[np.int64], dict[str, int]]) -> None:
-        self._number, self._placed = saved
 
     def gpus(self, row: int) -> dict[str, tuple[float, float]]:
         """How many GPUs of each driver a node has, and how many are free."""

@@ -26,6 +26,7 @@ from webhook.text import bare, listed, nearest, plural, quoted
 from webhook.whatif.cluster.devices import PodGpus
 from webhook.whatif.cluster.report import gpus_of, has_gpus, health_of, healths, pool_of
 from webhook.whatif.cluster.snapshot import FINISHED, Object, Snapshot, creation_timestamp, seconds
+from webhook.whatif.commands import kubectl
 from webhook.whatif.disruption import Budgets
 from webhook.whatif.names import Names
 from webhook.whatif.waiting.causes import Cause, Fix
@@ -287,19 +288,34 @@ class Case:
     def absent(
         self, word: str, kind: str, name: str, of: str = "", named: Callable[[str], Pod] | None = None
     ) -> Iterator[Cause]:
-        """The cause that an object does not exist, if its kind could be read. `of` says in the text who refers to it; `named`
-        makes the pod that names another one."""
-        if self.situation.snapshot.lacks(kind, self.namespace):
-            return
-        names = self.situation.snapshot.named(kind)
-        known = sorted([each for namespace, each in names if namespace in ("", self.namespace)])
-        near = nearest(name, known)
-        where = f" in {self.namespace}" if KINDS[kind].namespaced else ""
-        hint = f"; nearest: {bare(near)}" if near else f"; there are {listed(map(bare, known))}" if known else ""
-        fixes: list[Fix | str] = ["create it"]
-        if near:
-            fixes.insert(0, Fix(f"name {bare(near)} in place of {bare(name)}", pod=named and named(near)))
-        yield Cause.of(word, f"{kind} {quoted(name)} does not exist{where}{of}{hint}", *fixes)
+        """The cause that an object does not exist, if its kind could be read. `named` makes the pod that names another one."""
+        if not self.situation.snapshot.lacks(kind, self.namespace):
+            yield absent(self.situation, self.namespace, word, kind, name, of=of, named=named)
+
+
+def absent(
+    s: Situation,
+    namespace: str,
+    word: str,
+    kind: str,
+    name: str,
+    *,
+    of: str = "",
+    lacks: str = "",
+    named: Callable[[str], Pod] | None = None,
+) -> Cause:
+    """The cause that an object does not exist. `lacks` begins its text; `of` says who refers to it."""
+    known = sorted([each for where, each in s.snapshot.named(kind) if where in ("", namespace)])
+    near, within = nearest(name, known), namespace if KINDS[kind].namespaced else ""
+    hint = f"; nearest: {bare(near)}" if near else f"; there are {listed(map(bare, known))}" if known else ""
+    create: Fix | str = "create it"
+    if kind == "ServiceAccount":
+        create = Fix("create it", kubectl("create", "serviceaccount", name, namespace=namespace))
+    fixes = [create]
+    if near:
+        fixes.insert(0, Fix(f"name {bare(near)} in place of {bare(name)}", pod=named and named(near)))
+    text = f"{lacks}{kind} {quoted(name)} does not exist{f' in {within}' if within else ''}{of}{hint}"
+    return Cause.of(word, text, *fixes)
 
 
 def failing(s: Situation, checks: Iterable[Check]) -> Mask:

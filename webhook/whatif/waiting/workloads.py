@@ -9,11 +9,11 @@ import orjson
 from webhook.admission.events import REFUSED
 from webhook.kube.owners import controllers, queue_of
 from webhook.kube.suspended import FIELDS, finished, suspended, suspended_groups
-from webhook.text import bare, listed, nearest, plural, printable, quoted
+from webhook.text import bare, listed, plural, printable, quoted
 from webhook.whatif.cluster.snapshot import Object, condition, created
 from webhook.whatif.commands import kubectl
 from webhook.whatif.waiting.causes import Cause, Fix, queued
-from webhook.whatif.waiting.situation import Situation, last_seen
+from webhook.whatif.waiting.situation import Situation, absent, last_seen
 
 _QUOTA: Final = re.compile(r"exceeded quota: (\S+), requested: (.+?), used: (.+?), limited: (.+)")
 _UNSTATED: Final = re.compile(r"failed quota: (\S+): must specify (\S+)")
@@ -163,7 +163,7 @@ def refusal(s: Situation, namespace: str, lacks: str, message: str) -> Cause:
         return Cause.of("refused", text, "correct the pod template", "ask who keeps that policy")
     for word, kind, pattern in _ABSENT:
         if match := pattern.search(message):
-            return _absent(s, namespace, word, kind, match[1], lacks)
+            return absent(s, namespace, word, kind, match[1], lacks=lacks)
     text = f"{lacks}{_printable(message)}"
     if _LIMITS.search(message):
         look = kubectl("describe", "limits", namespace=namespace)
@@ -176,19 +176,6 @@ def over_quota(text: str, quota: str, namespace: str, users: str = "pods") -> Ca
     ends = Fix("end what uses it", kubectl("get", users, namespace=namespace))
     more = Fix("raise it", kubectl("edit", "quota", quota, namespace=namespace))
     return Cause.of("quotaExceeded", text, "ask for less", ends, more)
-
-
-def _absent(s: Situation, namespace: str, word: str, kind: str, name: str, lacks: str) -> Cause:
-    """The cause that an object which a pod template names does not exist."""
-    create = Fix("create it")
-    if kind == "ServiceAccount":
-        create = Fix("create it", kubectl("create", "serviceaccount", name, namespace=namespace))
-    where = f" in {namespace}" if kind == "ServiceAccount" else ""
-    near = nearest(name, sorted({known for _, known in s.snapshot.named(kind)}))
-    text = f"{lacks}{kind} {quoted(name)} does not exist{where}{f'; nearest: {bare(near)}' if near else ''}"
-    if near:
-        return Cause.of(word, text, f"name {bare(near)} in place of {bare(name)} in the pod template", create)
-    return Cause.of(word, text, create, "name another in the pod template")
 
 
 def _printable(text: str) -> str:
