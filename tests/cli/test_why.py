@@ -140,6 +140,13 @@ def test_a_label_names_the_top_where_what_is_between_is_not_known(tmp_path: Path
     assert found["name"] == "llama-0"
 
 
+@pytest.mark.parametrize("name", ["vcjob/fit", "vj/fit", "jobs.batch.volcano.sh/fit"])
+def test_a_volcano_job_is_found_by_the_names_that_volcano_gives_its_kind(tmp_path: Path, name: str) -> None:
+    waits = owned(placed(pod("fit-worker-0", 8), None), "Job", "fit")
+    (found,) = document("why", name, "-n", "team", "--from", write(tmp_path, *CLUSTER, waits))
+    assert found["name"] == "fit-worker-0"
+
+
 def test_a_deployment_whose_pods_are_refused_is_found_by_its_name(tmp_path: Path) -> None:
     """Its ReplicaSet has the reason."""
     failed = {

@@ -21,6 +21,8 @@ _SHORT: Final = {
     "cj": "cronjob",
     "rc": "replicationcontroller",
     "lws": "leaderworkerset",
+    "vcjob": "job",
+    "vj": "job",
 }
 
 
