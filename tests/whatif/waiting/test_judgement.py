@@ -14,7 +14,7 @@ from tests.builders import GPUS
 from tests.cli.objects import Json, placed, snapshot
 from tests.controlplane.nodes import node
 from tests.placement.placed import affinity
-from tests.state.objects import GPU, pod
+from tests.state.objects import GPU, stored
 from webhook.framework.cluster_view import Placement
 from webhook.kube.asked import AskedPod
 from webhook.placement.feasible import AFFINITY, CORDONED, NOT_READY, SELECTOR, TAINTED
@@ -94,12 +94,12 @@ def pods(draw: st.DrawFn) -> Json:
         st.sampled_from([{}, {}, {"nvidia.com/mig-1g.10gb": "1"}, {"ephemeral-storage": "2Ti"}, {"rdma/hca": "1"}])
     )
     spec |= {"priority": draw(PRIORITIES), "tolerations": draw(st.lists(TOLERATIONS, max_size=3))}
-    return pod("waits", draw(st.integers(1, 8)), asks=asks, **spec)
+    return stored("waits", draw(st.integers(1, 8)), limits=asks, **spec)
 
 
 def preempting(number: int, gpus: int, priority: int) -> Json:
     """A pod that waits on the node n0 for the end of those that it preempted."""
-    return {"kind": "Pod", "apiVersion": "v1", **pod(f"next-{number}", gpus, nominated="n0", priority=priority)}
+    return {"kind": "Pod", "apiVersion": "v1", **stored(f"next-{number}", gpus, nominated="n0", priority=priority)}
 
 
 @st.composite
@@ -107,7 +107,7 @@ def clusters(draw: st.DrawFn) -> list[Json]:
     there = [draw(nodes(f"n{number}")) for number in range(draw(st.integers(1, 5)))]
     found = [{"kind": "Node", "apiVersion": "v1", **each} for each in there]
     for number in range(draw(st.integers(0, 3))):
-        made = pod(f"on-{number}", draw(st.integers(0, 8)))
+        made = stored(f"on-{number}", draw(st.integers(0, 8)))
         found.append({"kind": "Pod", "apiVersion": "v1", **placed(made, f"n{draw(st.integers(0, len(there) - 1))}")})
     for number in range(draw(st.integers(0, 2))):
         found.append(preempting(number, draw(st.sampled_from([1, 4, 8])), draw(PRIORITIES)))
@@ -133,11 +133,11 @@ def excluded(folder: Path, cluster: list[Json], made: Json) -> tuple[Placement, 
 
 
 NOMINATED = {
-    "by a pod of a higher priority": ([preempting(0, 8, 9)], pod("waits", 4, priority=5), 0),
-    "by a pod of the same priority": ([preempting(0, 8, 5)], pod("waits", 4, priority=5), 0),
-    "by a pod of a lower priority": ([preempting(0, 8, 5)], pod("waits", 4, priority=9), 1),
-    "by two pods, either of which leaves enough": ([preempting(n, 4, 9) for n in range(2)], pod("waits", 4), 0),
-    "by the pod itself": ([], pod("waits", 8, nominated="n0"), 1),
+    "by a pod of a higher priority": ([preempting(0, 8, 9)], stored("waits", 4, priority=5), 0),
+    "by a pod of the same priority": ([preempting(0, 8, 5)], stored("waits", 4, priority=5), 0),
+    "by a pod of a lower priority": ([preempting(0, 8, 5)], stored("waits", 4, priority=9), 1),
+    "by two pods, either of which leaves enough": ([preempting(n, 4, 9) for n in range(2)], stored("waits", 4), 0),
+    "by the pod itself": ([], stored("waits", 8, nominated="n0"), 1),
 }
 
 
@@ -168,6 +168,6 @@ def test_the_record_and_pending_exclude_the_same_nodes(cluster: list[Json], made
 )
 def test_a_taint_that_passes_has_one_word(tmp_path: Path, key: str) -> None:
     tainted = node("n0", taints=[{"key": key, "value": "", "effect": "NoSchedule"}])
-    record, by_word, _ = excluded(tmp_path, [{"kind": "Node", "apiVersion": "v1", **tainted}], pod("waits"))
+    record, by_word, _ = excluded(tmp_path, [{"kind": "Node", "apiVersion": "v1", **tainted}], stored("waits"))
     assert record.rejected == ((NOT_READY, 1),)
     assert by_word == {NOT_READY: {"n0"}}
