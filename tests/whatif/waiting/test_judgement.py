@@ -132,16 +132,18 @@ def excluded(folder: Path, cluster: list[Json], made: Json) -> tuple[Placement, 
     return record, by_word, len(found.nodes)
 
 
-NOMINATED = {
-    "by a pod of a higher priority": ([preempting(0, 8, 9)], stored("waits", 4, priority=5), 0),
-    "by a pod of the same priority": ([preempting(0, 8, 5)], stored("waits", 4, priority=5), 0),
-    "by a pod of a lower priority": ([preempting(0, 8, 5)], stored("waits", 4, priority=9), 1),
-    "by two pods, either of which leaves enough": ([preempting(n, 4, 9) for n in range(2)], stored("waits", 4), 0),
-    "by the pod itself": ([], stored("waits", 8, nominated="n0"), 1),
-}
+NOMINATED = [
+    pytest.param([preempting(0, 8, 9)], stored("waits", 4, priority=5), 0, id="by a pod of a higher priority"),
+    pytest.param([preempting(0, 8, 5)], stored("waits", 4, priority=5), 0, id="by a pod of the same priority"),
+    pytest.param([preempting(0, 8, 5)], stored("waits", 4, priority=9), 1, id="by a pod of a lower priority"),
+    pytest.param(
+        [preempting(n, 4, 9) for n in range(2)], stored("waits", 4), 0, id="by two pods, either of which leaves enough"
+    ),
+    pytest.param([], stored("waits", 8, nominated="n0"), 1, id="by the pod itself"),
+]
 
 
-@pytest.mark.parametrize(("others", "made", "fit"), NOMINATED.values(), ids=NOMINATED)
+@pytest.mark.parametrize(("others", "made", "fit"), NOMINATED)
 def test_what_is_kept_for_a_pod_that_preempted_others(tmp_path: Path, others: list[Json], made: Json, fit: int) -> None:
     """As the scheduler keeps it: from pods of no higher priority, for all of them together."""
     record, by_word, _ = excluded(tmp_path, [{"kind": "Node", "apiVersion": "v1", **node("n0")}, *others], made)
