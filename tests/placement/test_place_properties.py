@@ -171,12 +171,12 @@ def _in_order(
 _SCRIPT = """
 from tests.builders import GPUS
 from tests.controlplane.nodes import node
-from tests.state.objects import pod, state
+from tests.state.objects import state, stored
 from tests.placement.placed import placed
 from webhook.kube.asked import AskedPod
 of = state([node(f"gpu-{i % 7}-{i}", labels={"zone": str(i % 3)}) for i in range(40)])
 for i in range(60):
-    made = pod(f"p{i}", 1 + i % 4, owner=f"o{i % 5}", nodeSelector={"zone": str(i % 3)})
+    made = stored(f"p{i}", 1 + i % 4, owner=f"o{i % 5}", nodeSelector={"zone": str(i % 3)})
     placement = placed(of, made, "spread" if i % 2 else "pack")
     of.reserve(AskedPod(made, GPUS), placement, 0)
     print(placement)
