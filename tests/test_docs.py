@@ -11,8 +11,9 @@ import pytest
 from tests import reference, rooms
 from tests.builders import GPUS
 from tests.controlplane.nodes import node
+from tests.controlplane.objects import pod
 from tests.document import document
-from tests.state.objects import placer, pod, state
+from tests.state.objects import placer, state
 from webhook.kube.asked import AskedPod
 from webhook.placement.settings import PlacementSettings, Preference
 from webhook.policy.model import Injectors, Policy, PolicyFile, named

@@ -5,11 +5,6 @@ memory.
 """
 
 import gc
-import sys
-from collections.abc import Iterator
-from contextlib import contextmanager
-from types import FrameType
-from typing import Any
 
 import pytest
 
@@ -17,32 +12,13 @@ from bench.bodies import BODIES
 from bench.bodies.claims import devices
 from bench.bodies.parts import Body, container, pod, review
 from bench.bodies.policies import config_map
+from tests.effort import counted
 from tests.served import Server
 from webhook.kube.pod_requests import counted_demand
 from webhook.server.http import MAX_BODY_BYTES
 
 _MOST_CALLS = 800_000
 """Three times what any of these bodies makes, and half a second of one core. A loop that is quadratic makes tens of millions."""
-
-
-class Calls:
-    def __init__(self) -> None:
-        self.count = 0
-
-
-@contextmanager
-def counted() -> Iterator[Calls]:
-    """The calls of functions within, those written in C too."""
-    calls = Calls()
-
-    def called(frame: FrameType, event: str, argument: Any) -> None:
-        calls.count += event in ("call", "c_call")
-
-    sys.setprofile(called)
-    try:
-        yield calls
-    finally:
-        sys.setprofile(None)
 
 
 @pytest.mark.parametrize("body", BODIES.values(), ids=BODIES)

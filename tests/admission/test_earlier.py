@@ -13,8 +13,7 @@ from hypothesis import strategies as st
 from tests.builders import GPU, GPUS, preferred_node
 from tests.controlplane.nodes import node
 from tests.controlplane.objects import pod
-from tests.state.objects import placer, state
-from tests.state.objects import pod as taking
+from tests.state.objects import placer, state, stored
 from webhook.admission.earlier import Choice
 from webhook.admission.record import encoded, record
 from webhook.framework.cluster_view import Placement, Ranked
@@ -123,7 +122,7 @@ def asking(limits: dict[str, str]) -> dict[str, Any]:
 
 SMALL = asking({GPU: "6", "cpu": "4"})
 NODES = [node("a1", 8, cpu=8), node("a2", 8, cpu=8)]
-TAKEN = taking("x", 3, on="a1")
+TAKEN = stored("x", 3, on="a1")
 
 
 def called_again(*containers: dict[str, Any], **changes: Any) -> Pod:

@@ -6,7 +6,7 @@ import pytest
 
 from tests.builders import GPUS, request
 from tests.controlplane.nodes import Json, node
-from tests.state.objects import pod, state
+from tests.state.objects import state, stored
 from webhook.admission.decision import Decision, UnitFinding
 from webhook.admission.events import MAX_MESSAGE, Involved, bound_elsewhere, refused
 from webhook.framework.cluster_view import Placement, Ranked
@@ -99,10 +99,10 @@ def test_a_message_is_one_line_and_bounded() -> None:
 
 RANKED = ("a", "b")
 AS_CHOSEN = [
-    pytest.param(pod("p", on="a", ranked=RANKED), id="bound to the first"),
-    pytest.param(pod("p", ranked=RANKED), id="not bound"),
-    pytest.param(pod("p", on="b"), id="without a decision"),
-    pytest.param(pod("p", on="b", ranked=RANKED, prefers=("c",)), id="a decision that the spec does not confirm"),
+    pytest.param(stored("p", on="a", ranked=RANKED), id="bound to the first"),
+    pytest.param(stored("p", ranked=RANKED), id="not bound"),
+    pytest.param(stored("p", on="b"), id="without a decision"),
+    pytest.param(stored("p", on="b", ranked=RANKED, prefers=("c",)), id="a decision that the spec does not confirm"),
 ]
 
 
@@ -135,7 +135,7 @@ WHY = [
 
 @pytest.mark.parametrize(("nodes", "why"), WHY)
 def test_why_a_pod_was_bound_elsewhere(nodes: list[Json], why: str) -> None:
-    bound = pod("p", 2, on="b", ranked=RANKED)
+    bound = stored("p", 2, on="b", ranked=RANKED)
     event = bound_elsewhere(bound, state([*nodes, node("b")], [bound]))
     assert event is not None
     assert event.involved == Involved("v1", "Pod", "team-a", "p", "uid-p")
@@ -144,7 +144,7 @@ def test_why_a_pod_was_bound_elsewhere(nodes: list[Json], why: str) -> None:
 
 
 def test_a_node_that_is_not_in_the_ranking() -> None:
-    event = bound_elsewhere(pod("p", on="c", ranked=RANKED), state([node("a"), node("c")]))
+    event = bound_elsewhere(stored("p", on="c", ranked=RANKED), state([node("a"), node("c")]))
     assert event is not None
     assert event.message.startswith("bound to c, which is not in the ranking, not to a: ")
 
@@ -165,10 +165,10 @@ def test_a_reservation_does_not_fill_a_node_for_the_scheduler(
     as used until the next review."""
     of = state([node("a", 2), *[node(f"b{number}") for number in range(other_nodes)]])
     for name, on in (("p", "b0"), ("q", "a")):
-        asked = pod(name, 2)
+        asked = stored(name, 2)
         asked["metadata"]["namespace"] = "team-b"
         of.reserve(AskedPod(asked, GPUS), Placement((Ranked(on, 2, 0, 1.0),), "pack"), 0.0)
     of.usage.seen_from(last_reviewed)
-    event = bound_elsewhere(pod("p", gpus, on="b0", ranked=("a", "b0")), of)
+    event = bound_elsewhere(stored("p", gpus, on="b0", ranked=("a", "b0")), of)
     assert event is not None
     assert event.message.endswith(why)

@@ -295,19 +295,23 @@ def test_a_leader_of_a_leaderworkerset_goes_where_its_group_has_room() -> None:
     assert found.nodes[0].startswith("b")
 
 
-FORGED = {
-    "a leader": ({f"{LWS}/name": "x", f"{LWS}/worker-index": "0"}, "StatefulSet"),
-    "a worker of another group": ({f"{LWS}/name": "x", LWS_KEYS[0]: sha1("other/llama-0")}, "StatefulSet"),
-    "a subgroup": ({f"{LWS}/name": "x", LWS_KEYS[1]: "k"}, "StatefulSet"),
-    "a JobSet": ({"jobset.sigs.k8s.io/jobset-uid": "of another namespace"}, "Job"),
-    "a replica of hosts": ({"ray.io/worker-group-replica-name": "r"}, "RayCluster"),
-    "a pod group": ({"scheduling.x-k8s.io/pod-group": "g", "scheduling.k8s.io/group-name": "g"}, "Job"),
-    "what Kueue manages": ({"kueue.x-k8s.io/managed": "true", "kueue.x-k8s.io/pod-group-name": "g"}, "Job"),
-}
+FORGED = [
+    pytest.param({f"{LWS}/name": "x", f"{LWS}/worker-index": "0"}, "StatefulSet", id="a leader"),
+    pytest.param(
+        {f"{LWS}/name": "x", LWS_KEYS[0]: sha1("other/llama-0")}, "StatefulSet", id="a worker of another group"
+    ),
+    pytest.param({f"{LWS}/name": "x", LWS_KEYS[1]: "k"}, "StatefulSet", id="a subgroup"),
+    pytest.param({"jobset.sigs.k8s.io/jobset-uid": "of another namespace"}, "Job", id="a JobSet"),
+    pytest.param({"ray.io/worker-group-replica-name": "r"}, "RayCluster", id="a replica of hosts"),
+    pytest.param({"scheduling.x-k8s.io/pod-group": "g", "scheduling.k8s.io/group-name": "g"}, "Job", id="a pod group"),
+    pytest.param(
+        {"kueue.x-k8s.io/managed": "true", "kueue.x-k8s.io/pod-group-name": "g"}, "Job", id="what Kueue manages"
+    ),
+]
 """Labels and a controller that anybody can write."""
 
 
-@pytest.mark.parametrize(("labels", "owner"), FORGED.values(), ids=FORGED)
+@pytest.mark.parametrize(("labels", "owner"), FORGED)
 @pytest.mark.parametrize("size", ["100000", "999999999", "-1", "x"])
 def test_a_forged_group_holds_no_more_than_its_own_demand(labels: dict[str, str], owner: str, size: str) -> None:
     """Not the domain that the group would fill; and it has peers in its own namespace only."""

@@ -73,13 +73,9 @@ SHARED = [
 ]
 BY_KAI = [
     node("kai", 4, labels={"nvidia.com/gpu.memory": "16000"}),
-    *[{"apiVersion": "v1", "kind": "Pod", **reservation(group, "kai")} for group in "gh"],
-    {"apiVersion": "v1", "kind": "Pod", **part("kai-half", "0.5", "g", on="kai")},
-    {
-        "apiVersion": "v1",
-        "kind": "Pod",
-        **part("kai-mib", "4000Mi", "h", on="kai", key="nvidia.com/container.main.gpu-memory.limit"),
-    },
+    *[reservation(group, "kai") for group in "gh"],
+    part("kai-half", "0.5", "g", on="kai"),
+    part("kai-mib", "4000Mi", "h", on="kai", key="nvidia.com/container.main.gpu-memory.limit"),
     placed(pod("kai-whole", 1), "kai"),
 ]
 BOTH = [

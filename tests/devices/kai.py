@@ -4,7 +4,7 @@ pkg/binder/binding/binder.go (patchBindAnnotations).
 
 from typing import Any
 
-from tests.state.objects import Object, pod
+from tests.state.objects import Object, stored
 
 GROUP = "runai-gpu-group"
 KAI_SCHEDULER: Object = {"schedulerName": "kai-scheduler"}
@@ -14,7 +14,7 @@ def reservation(
     group: str, on: str, *, name: str = "", namespace: str = "kai-resource-reservation", gpus: int = 1
 ) -> Object:
     """The pod that holds the GPU of a group."""
-    made = pod(name or f"gpu-reservation-{group}-{on}", gpus, on=on, phase="Running")
+    made = stored(name or f"gpu-reservation-{group}-{on}", gpus, on=on, phase="Running")
     made["metadata"] |= {
         "namespace": namespace,
         "labels": {"app": namespace, GROUP: group},
@@ -27,7 +27,7 @@ def part(
     name: str, fraction: str = "0.5", *groups: str, on: str | None = None, key: str = "gpu-fraction", **more: Any
 ) -> Object:
     """A pod that asks for a part of a GPU. `groups`: those that it got one of."""
-    made = pod(name, 0, on=on, phase="Running" if on else "", **{**KAI_SCHEDULER, **more})
+    made = stored(name, 0, on=on, phase="Running" if on else "", **{**KAI_SCHEDULER, **more})
     notes = made["metadata"].setdefault("annotations", {})
     notes[key] = fraction
     if len(groups) > 1:

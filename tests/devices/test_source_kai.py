@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 from tests.controlplane.nodes import node
 from tests.devices.kai import GROUP, KAI_SCHEDULER, part, reservation
 from tests.reference import ROOT
-from tests.state.objects import Object, facts, free, pod, state
+from tests.state.objects import Object, facts, free, state, stored
 from webhook.devices.source_kai import KAI, asking, shared_gpus
 from webhook.state.state import ClusterState
 
@@ -42,7 +42,7 @@ def test_what_its_binder_wrote() -> None:
 @pytest.mark.parametrize("asked", [{"gpu-memory": "4000"}, {"gpu-fraction": "0.7"}])
 def test_a_smaller_part_is_asked_for_in_one_way(asked: dict[str, str]) -> None:
     """KAI refuses pods that state a fraction and memory."""
-    given = pod("p", 0)
+    given = stored("p", 0)
     given["metadata"]["annotations"] = {**asked, "gpu-fraction-num-devices": "2"}
     assert asking(given, 0.25)["metadata"]["annotations"] == {"gpu-fraction": "0.25", "gpu-fraction-num-devices": "2"}
 
@@ -59,7 +59,7 @@ HELD = reservation("g", "a")
     ("pods", "left"),
     [
         pytest.param([], [], id="nobody has a part"),
-        pytest.param([pod("p", 1, on="a")], [], id="whole GPUs"),
+        pytest.param([stored("p", 1, on="a")], [], id="whole GPUs"),
         pytest.param([part("p", "0.5", "g", on="a")], [], id="a group that a tenant made up"),
         pytest.param([reservation("g", "a", namespace="team-a")], [], id="a reservation pod in a tenant's namespace"),
         pytest.param([reservation("g", "a", namespace="runai-reservation")], [], id="where KAI up to 0.5 had them"),
@@ -103,7 +103,7 @@ def test_the_memory_of_a_gpu(labels: dict[str, str], memory: int) -> None:
 
 def test_the_reserved_gpu_is_taken_and_is_nobodys() -> None:
     """Other pods do not get it; and it counts as what its group has of it, under no namespace besides."""
-    of = state([node("a")], [reservation("g", "a"), pod("p", 2, on="a")])
+    of = state([node("a")], [reservation("g", "a"), stored("p", 2, on="a")])
     assert free(of, "a") == 5
     assert {key: dict(rows) for key, rows in of.holdings.items()} == {("team-a", "nvidia.com/gpu"): {0: 2}}
 
@@ -111,7 +111,7 @@ def test_the_reserved_gpu_is_taken_and_is_nobodys() -> None:
 def test_the_order_of_events_does_not_matter() -> None:
     nodes, pods = (
         [node("a", labels=LABELS)],
-        [reservation("g", "a"), part("p", "0.5", "g", on="a"), pod("q", 1, on="a")],
+        [reservation("g", "a"), part("p", "0.5", "g", on="a"), stored("q", 1, on="a")],
     )
     wanted = state(nodes, pods)
     events = [("nodes", nodes[0]), *[("pods", each) for each in pods]]
@@ -162,9 +162,9 @@ def also(made: Object) -> Object:
 @pytest.mark.parametrize(
     ("made", "asked"),
     [
-        pytest.param(pod("p", 1, **KAI_SCHEDULER), None, id="whole GPUs"),
+        pytest.param(stored("p", 1, **KAI_SCHEDULER), None, id="whole GPUs"),
         pytest.param(part("p", schedulerName="default-scheduler"), None, id="a scheduler that does not read it"),
-        pytest.param(part("p", asks={"nvidia.com/gpu": "1"}), None, id="a GPU beside it"),
+        pytest.param(part("p", limits={"nvidia.com/gpu": "1"}), None, id="a GPU beside it"),
         pytest.param(part("p"), REQUEST, id="half"),
         pytest.param(part("p", "2000", key="gpu-memory"), (1, ((MEMORY, 2000),)), id="MiB"),
         pytest.param(part("p", "0.5", "g", "h"), (2, ((MEMORY, 0.5),)), id="of two GPUs"),

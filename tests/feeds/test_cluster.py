@@ -10,7 +10,7 @@ import pytest
 
 from tests.controlplane.nodes import node
 from tests.feeds.fake_api import FakeApi, client_of, fake_api
-from tests.state.objects import pod
+from tests.state.objects import stored
 from tests.waiting import until
 from webhook.feeds import cluster, watch
 from webhook.feeds.cluster import PATHS, ClusterSink
@@ -189,7 +189,7 @@ def test_a_pod_is_announced_once_when_it_becomes_bound() -> None:
     """Not those that a list has: nobody knows when they were bound."""
     bound: list[str] = []
     sink = ClusterSink(ClusterState(), "pods", lambda: 0.0, lambda made: bound.append(made["metadata"]["name"]))
-    sink.seen(pod("old", on="b"), listed=True)
-    for made in (pod("p"), pod("p", on="b"), pod("p", on="b"), pod("old", on="b")):
+    sink.seen(stored("old", on="b"), listed=True)
+    for made in (stored("p"), stored("p", on="b"), stored("p", on="b"), stored("old", on="b")):
         sink.seen(made)
     assert bound == ["p"]

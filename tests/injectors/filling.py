@@ -52,4 +52,4 @@ def requests(made: Pod, kind: str = "containers", position: int = 0) -> dict[str
 LIMITED = {"name": "main", "resources": {"limits": {GPU: "1", "cpu": "1", "memory": "1Gi"}}}
 SLICE = {"name": "main", "resources": {"limits": {"nvidia.com/mig-1g.10gb": "1"}}}
 BOTH = (asking(name="a"), {"name": "b", "resources": {"limits": {"amd.com/gpu": "1"}}})
-BUSY = objects.pod("busy", 0, on="big", asks={"cpu": "124", "memory": "1Gi"})
+BUSY = objects.stored("busy", 0, on="big", limits={"cpu": "124", "memory": "1Gi"})

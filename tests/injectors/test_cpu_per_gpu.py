@@ -152,7 +152,7 @@ FILLED = [
         id="what is left of one resource only",
     ),
     pytest.param(
-        on(view(NODE, taken=[objects.pod("all", 8, on="big")]), pod(containers=[asking()])),
+        on(view(NODE, taken=[objects.stored("all", 8, on="big")]), pod(containers=[asking()])),
         FULL,
         {},
         False,

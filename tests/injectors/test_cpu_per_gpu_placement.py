@@ -64,8 +64,9 @@ def crowded(draw: st.DrawFn) -> Known:
     for number, machine in enumerate(nodes):
         offered = machine["status"]["allocatable"]
         cpu, memory = draw(st.integers(0, int(offered["cpu"]))), draw(st.integers(0, whole(offered["memory"]) // 2**30))
-        asks = {"cpu": str(cpu), "memory": f"{memory}Gi"}
-        taken.append(objects.pod(f"p{number}", draw(st.integers(0, int(offered[GPU]))), on=f"n{number}", asks=asks))
+        limits = {"cpu": str(cpu), "memory": f"{memory}Gi"}
+        gpus = draw(st.integers(0, int(offered[GPU])))
+        taken.append(objects.stored(f"p{number}", gpus, on=f"n{number}", limits=limits))
     return view(*nodes, taken=taken)
 
 
@@ -98,7 +99,7 @@ def decided(server: Server) -> tuple[list[Any], dict[str, Any], bool]:
 
 
 def test_pods_get_their_share_while_there_is_room_and_stay_unchanged_when_there_is_none() -> None:
-    taken = objects.pod("busy", 0, on="one", asks={"cpu": "40", "memory": "1Gi"})
+    taken = objects.stored("busy", 0, on="one", limits={"cpu": "40", "memory": "1Gi"})
     made = cluster()
     made.replace("nodes", [node("one", 8, cpu="64", memory="512Gi")], NOW)
     made.pod_seen(taken, NOW)
@@ -116,7 +117,7 @@ def test_the_added_requests_count_when_the_node_is_chosen() -> None:
     made = cluster()
     nodes = [node("a", 8, cpu="64", memory="512Gi"), node("b", 8, cpu="64", memory="512Gi")]
     made.replace("nodes", nodes, NOW)
-    made.pod_seen(objects.pod("busy", 4, on="a", asks={"cpu": "60", "memory": "1Gi"}), NOW)
+    made.pod_seen(objects.stored("busy", 4, on="a", limits={"cpu": "60", "memory": "1Gi"}), NOW)
     server, before = Server(made), replica()
     stored = as_stored(server.mutate(before, namespace="fed"), before)
     assert [each[0] for each in orjson.loads(stored["metadata"]["annotations"][DECISION])["nodes"]] == ["b"]

@@ -4,8 +4,9 @@ from typing import Any
 
 import pytest
 
+from tests.controlplane.objects import pod
 from tests.placement.placed import affinity, expression
-from tests.state.objects import GPU, admitted, pod
+from tests.state.objects import GPU, admitted, stored
 from webhook.kube.asked import identity_of
 from webhook.kube.pod import pod_id
 from webhook.kube.pod_requests import counted_demand, demand_of
@@ -16,11 +17,11 @@ PRODUCT = "nvidia.com/gpu.product"
 
 
 def test_the_demand_is_sorted_and_counts_the_pod_itself() -> None:
-    assert demand_of(pod("p", 2)).requests == (("cpu", 4000), ("memory", 16 << 30), (GPU, 2), ("pods", 1))
+    assert demand_of(stored("p", 2)).requests == (("cpu", 4000), ("memory", 16 << 30), (GPU, 2), ("pods", 1))
 
 
 def test_a_request_of_zero_is_no_part_of_the_demand() -> None:
-    assert demand_of(pod("p", 0, asks={"cpu": "0", "memory": "0"})).requests == (("pods", 1),)
+    assert demand_of(stored("p", 0, limits={"cpu": "0", "memory": "0"})).requests == (("pods", 1),)
 
 
 def asks(**amounts: str) -> dict[str, Any]:
@@ -53,19 +54,16 @@ def test_a_cached_demand_is_that_of_pods_with_the_same_requests(spec: dict[str, 
 
 
 def test_a_pod_has_the_same_key_at_admission_and_in_the_watch() -> None:
-    for made in (pod("p"), pod("p", owner="o")):
+    for made in (stored("p"), stored("p", owner="o")):
         assert identity_of(made) == identity_of(admitted(made))
 
 
 def test_pods_of_one_controller_or_else_app_label_and_namespace_have_the_same_owner() -> None:
-    first, second, other = (identity_of(pod(name, owner=of)) for name, of in (("p", "o"), ("q", "o"), ("q", "r")))
+    first, second, other = (identity_of(stored(name, owner=of)) for name, of in (("p", "o"), ("q", "o"), ("q", "r")))
     assert first.owner == second.owner != other.owner
-    made, other = pod("p"), pod("q")
-    assert identity_of(made).owner == ""
-    made["metadata"]["labels"] = {"app": "chat"}
-    other["metadata"] |= {"labels": {"app": "chat"}, "namespace": "team-b"}
-    assert identity_of(made).owner == "team-a/app=chat"
-    assert identity_of(other).owner == "team-b/app=chat"
+    assert identity_of(pod(labels={"app": None}, namespace="team-a")).owner == ""
+    for namespace in ("team-a", "team-b"):
+        assert identity_of(pod("chat", namespace=namespace)).owner == f"{namespace}/app=chat"
 
 
 def test_a_uid_is_kept_as_a_number() -> None:
@@ -77,16 +75,16 @@ def test_a_uid_is_kept_as_a_number() -> None:
 @pytest.mark.parametrize(
     ("obj", "nodes"),
     [
-        pytest.param(pod("p"), (), id="no ranked nodes"),
-        pytest.param(pod("p", ranked=["a", "b"]), ("a", "b"), id="as we write it"),
-        pytest.param(pod("p", ranked=["a", "b"], prefers=["b", "a"]), (), id="the spec names other nodes"),
+        pytest.param(stored("p"), (), id="no ranked nodes"),
+        pytest.param(stored("p", ranked=["a", "b"]), ("a", "b"), id="as we write it"),
+        pytest.param(stored("p", ranked=["a", "b"], prefers=["b", "a"]), (), id="the spec names other nodes"),
         pytest.param(
-            pod("p", ranked=["a"], prefers=[], affinity=affinity(expression("kubernetes.io/hostname", "In", "a"))),
+            stored("p", ranked=["a"], prefers=[], affinity=affinity(expression("kubernetes.io/hostname", "In", "a"))),
             ("a",),
             id="required",
         ),
         pytest.param(
-            pod("p", ranked=["a"], prefers=[], affinity=affinity(expression("kubernetes.io/hostname", "In", "b"))),
+            stored("p", ranked=["a"], prefers=[], affinity=affinity(expression("kubernetes.io/hostname", "In", "b"))),
             (),
             id="another node is required",
         ),

@@ -3,23 +3,21 @@
 Covers kube.device_expressions, kube.device_tokens, kube.device_tree.
 """
 
-import sys
 import tracemalloc
-from collections.abc import Callable
-from typing import Any, TypeVar
+from typing import Any
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from bench.hostile_cel import EXPRESSIONS
+from tests.effort import counted
 from tests.kube import google_cel
 from webhook.kube.device_functions import Version
 from webhook.kube.device_selectors import Facts, Selector, Work
 from webhook.kube.device_tokens import tokens
 from webhook.kube.device_tree import MAX_LIST
 
-T = TypeVar("T")
 DOMAINS = ("gpu.x", "y")
 FULL = Facts(
     "gpu.nvidia.com",
@@ -32,30 +30,17 @@ FULL = Facts(
 )
 
 
-def calls(of: Callable[[], T]) -> tuple[T, int, int]:
-    """The result, the number of calls of functions, and the bytes at the peak."""
-    made = 0
-
-    def count(_: Any, event: str, __: Any) -> None:
-        nonlocal made
-        made += event in ("call", "c_call")
-
-    tracemalloc.start()
-    sys.setprofile(count)
-    try:
-        found = of()
-    finally:
-        sys.setprofile(None)
-        peak = tracemalloc.get_traced_memory()[1]
-        tracemalloc.stop()
-    return found, made, peak
-
-
 @pytest.mark.parametrize("name", EXPRESSIONS)
 def test_no_expression_costs_much(name: str) -> None:
     """Reading one and deciding about one device takes 40,000 calls of functions at most, some 5 ms, and 2 MiB."""
-    _, made, peak = calls(lambda: Selector(EXPRESSIONS[name]).matches(FULL, Work(20_000)))
-    assert made < 40_000
+    tracemalloc.start()
+    try:
+        with counted() as calls:
+            Selector(EXPRESSIONS[name]).matches(FULL, Work(20_000))
+        _, peak = tracemalloc.get_traced_memory()
+    finally:
+        tracemalloc.stop()
+    assert calls.count < 40_000
     assert peak < 2 << 20
 
 
@@ -225,8 +210,9 @@ def test_no_evaluation_costs_more_than_was_said_before(expression: str, facts: F
     told = Selector(expression).read()
     if told is not None:
         work = Work(1 << 30)
-        _, made, _ = calls(lambda: Selector(expression).matches(facts, work))
-        assert made <= 6 * ((1 << 30) - work.left) + 100
+        with counted() as calls:
+            Selector(expression).matches(facts, work)
+        assert calls.count <= 6 * ((1 << 30) - work.left) + 100
 
 
 @given(st.text(alphabet="device.attributes[\"']capacity()!&|=<>?:,+-*/% \n1a\\", max_size=80))

@@ -6,7 +6,7 @@ from hypothesis import strategies as st
 
 from tests.builders import GPUS
 from tests.controlplane.nodes import node
-from tests.state.objects import GPU, admitted, pod, state
+from tests.state.objects import GPU, admitted, state, stored
 from webhook.framework.cluster_view import Placement, Ranked
 from webhook.kube.asked import AskedPod
 from webhook.kube.pod_requests import Demand
@@ -124,18 +124,18 @@ def test_a_pod_with_gpus_counts_while_it_runs(ranked: bool) -> None:
     of = state([node("a")])
     nodes = ["a"] if ranked else []
     if ranked:
-        of.reserve(AskedPod(admitted(pod("p")), GPUS), Placement((Ranked("a", 8, 0, 1.0),), "pack"), 0)
+        of.reserve(AskedPod(admitted(stored("p")), GPUS), Placement((Ranked("a", 8, 0, 1.0),), "pack"), 0)
     found = []
     for made in (
-        pod("p", ranked=nodes),
-        pod("p", ranked=nodes, unschedulable=True),
-        pod("p", ranked=nodes, on="a"),
-        pod("p", ranked=nodes, on="a", phase="Running"),
-        pod("p", ranked=nodes, on="a", phase="Succeeded"),
+        stored("p", ranked=nodes),
+        stored("p", ranked=nodes, unschedulable=True),
+        stored("p", ranked=nodes, on="a"),
+        stored("p", ranked=nodes, on="a", phase="Running"),
+        stored("p", ranked=nodes, on="a", phase="Succeeded"),
     ):
         of.pod_seen(made, 0)
         found.append(len(of.demands.popular({}, (GPU,))))
-    of.pod_seen(pod("q", 0, on="a"), 0)
+    of.pod_seen(stored("q", 0, on="a"), 0)
     assert found == [0, 0, 0, 1, 0]
     assert of.demands.popular({}, (GPU,)) == ()
 
@@ -151,10 +151,10 @@ def test_pods_that_never_ran_count_for_nothing() -> None:
     """8,192 pods created and deleted left the demands of all other tenants 0.8 % of the weight, and 1,000 that bind
     themselves to a node that does not exist 6 %."""
     of = state([node("a")])
-    of.pod_seen(pod("honest", 8, on="a", phase="Running"), 0)
+    of.pod_seen(stored("honest", 8, on="a", phase="Running"), 0)
     for number in range(200):
-        of.pod_seen(pod(f"nowhere-{number}", 1, on="nowhere"), 0)
-        made = pod(f"p-{number}", 1, ranked=["a"])
+        of.pod_seen(stored(f"nowhere-{number}", 1, on="nowhere"), 0)
+        made = stored(f"p-{number}", 1, ranked=["a"])
         of.pod_seen(made, 0)
         of.pod_gone(made)
     assert [(found.demand.amount(GPU), found.weight) for found in of.demands.popular({}, (GPU,))] == [(8, 1.0)]

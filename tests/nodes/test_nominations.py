@@ -6,11 +6,11 @@ import pytest
 
 from tests.controlplane.nodes import node
 from tests.placement.placed import names, placed
-from tests.state.objects import free, pod, state
+from tests.state.objects import free, state, stored
 from webhook.state.state import ClusterState
 
-VICTIM = pod("victim", 8, on="a")
-URGENT = pod("urgent", 8, priority=9, nominated="a", unschedulable=True)
+VICTIM = stored("victim", 8, on="a")
+URGENT = stored("urgent", 8, priority=9, nominated="a", unschedulable=True)
 
 
 def test_gpus_that_were_freed_for_a_preemptor_are_free_for_nobody_else() -> None:
@@ -19,25 +19,25 @@ def test_gpus_that_were_freed_for_a_preemptor_are_free_for_nobody_else() -> None
     assert free(of, "a") == -8
     of.pod_gone(VICTIM)
     assert free(of, "a") == 0
-    assert names(placed(of, pod("p"))) == ["b"]
-    assert names(placed(of, pod("p", 2))) == []
+    assert names(placed(of, stored("p"))) == ["b"]
+    assert names(placed(of, stored("p", 2))) == []
 
 
 def test_other_resources_are_kept_too() -> None:
-    of = state([node("a")], [pod("urgent", 0, nominated="a")])
+    of = state([node("a")], [stored("urgent", 0, nominated="a")])
     assert free(of, "a", "cpu") == 124_000
 
 
 @pytest.mark.parametrize(
     ("event", "left"),
     [
-        pytest.param(lambda of: of.pod_seen(pod("urgent", 8, on="a"), 1), (0, 8), id="it is bound there"),
-        pytest.param(lambda of: of.pod_seen(pod("urgent", 8, on="b"), 1), (8, 0), id="it is bound elsewhere"),
-        pytest.param(lambda of: of.pod_seen(pod("urgent", 8), 1), (8, 8), id="it is nominated no more"),
+        pytest.param(lambda of: of.pod_seen(stored("urgent", 8, on="a"), 1), (0, 8), id="it is bound there"),
+        pytest.param(lambda of: of.pod_seen(stored("urgent", 8, on="b"), 1), (8, 0), id="it is bound elsewhere"),
+        pytest.param(lambda of: of.pod_seen(stored("urgent", 8), 1), (8, 8), id="it is nominated no more"),
         pytest.param(
-            lambda of: of.pod_seen(pod("urgent", 8, nominated="b"), 1), (8, 0), id="it is nominated elsewhere"
+            lambda of: of.pod_seen(stored("urgent", 8, nominated="b"), 1), (8, 0), id="it is nominated elsewhere"
         ),
-        pytest.param(lambda of: of.pod_seen(pod("urgent", 8, phase="Failed"), 1), (8, 8), id="it has failed"),
+        pytest.param(lambda of: of.pod_seen(stored("urgent", 8, phase="Failed"), 1), (8, 8), id="it has failed"),
         pytest.param(lambda of: of.pod_gone(URGENT), (8, 8), id="it is deleted"),
         pytest.param(lambda of: of.replace("pods", [], 1), (8, 8), id="it is missing in a list"),
         pytest.param(lambda of: of.pod_seen(URGENT, 1), (0, 8), id="it is seen again"),
@@ -53,9 +53,9 @@ def test_it_counts_until_its_pod_is_elsewhere(event: Callable[[ClusterState], No
 
 def test_a_reservation_of_the_pod_counts_no_more() -> None:
     of = state([node("a"), node("b")])
-    of.pod_seen(pod("urgent", 8, ranked=["b"]), 0)
+    of.pod_seen(stored("urgent", 8, ranked=["b"]), 0)
     assert free(of, "b") == 0
-    of.pod_seen(pod("urgent", 8, ranked=["b"], nominated="a"), 1)
+    of.pod_seen(stored("urgent", 8, ranked=["b"], nominated="a"), 1)
     assert (free(of, "a"), free(of, "b")) == (0, 8)
 
 
@@ -67,7 +67,7 @@ def test_a_node_that_comes_later_is_kept_too() -> None:
 
 def test_what_a_pod_has_that_is_being_bound_is_free_for_nobody() -> None:
     """While its claims are written, the scheduler nominates its node too: only 66 % of such pods got their first choice."""
-    made = pod("bound-soon", 4, priority=0) | {"status": {"nominatedNodeName": "a"}}
+    made = stored("bound-soon", 4, priority=0) | {"status": {"nominatedNodeName": "a"}}
     of = state([node("a", 8)], [made])
-    of.nominations.set_aside(pod("urgent", 8, priority=1000))
+    of.nominations.set_aside(stored("urgent", 8, priority=1000))
     assert free(of, "a") == 4

@@ -4,7 +4,7 @@ import pytest
 
 from tests.builders import GPUS
 from tests.controlplane.nodes import node
-from tests.state.objects import GPU, admitted, free, pod, state
+from tests.state.objects import GPU, admitted, free, state, stored
 from webhook.framework.cluster_view import Placement, Ranked
 from webhook.kube.asked import AskedPod
 from webhook.nodes.ledger import _MAX_OPEN, _MAX_PRIVATE, Counts, Parts
@@ -78,7 +78,7 @@ def forty(**settings: bool) -> ClusterState:
 
 
 def ask(of: ClusterState, on: str, gpus: int = 8, namespace: str = "team-a", owner: str = "o") -> None:
-    made = admitted(pod("p", gpus, owner=owner))
+    made = admitted(stored("p", gpus, owner=owner))
     made["metadata"]["namespace"] = namespace
     of.reserve(AskedPod(made, GPUS), Placement((Ranked(on, 8, 0, 1.0),), "pack"), 0)
 
@@ -117,7 +117,7 @@ def test_nodes_that_do_not_offer_what_a_pod_asks_for_are_no_part() -> None:
 def test_pods_that_were_created_and_deleted_give_no_right_to_more() -> None:
     of = forty()
     for number in range(200):
-        made = pod(f"p{number}", 0, owner="o", ranked=[NODES[0]])
+        made = stored(f"p{number}", 0, owner="o", ranked=[NODES[0]])
         of.pod_seen(made, 0)
         of.pod_gone(made)
     for name in NODES:
@@ -132,7 +132,7 @@ def test_a_reservation_counts_for_all_once_its_pod_is_seen(bound: bool) -> None:
         ask(of, name)
     assert (untouched(of, "other"), of.ledger.counts) == (35, Counts(40, 0))
     for number, name in enumerate(NODES):
-        of.pod_seen(pod(f"p{number}", 8, owner="o", ranked=[name], on=name if bound else None), 1)
+        of.pod_seen(stored(f"p{number}", 8, owner="o", ranked=[name], on=name if bound else None), 1)
     assert (untouched(of, "other"), of.ledger.counts) == (0, Counts(0, 0 if bound else 40))
     assert (of.usage._private, of.ledger.parts._shared, of.ledger.parts._private) == ({}, {}, {})
     assert of.ledger.honoured["first"] == (40 if bound else 0)
@@ -150,7 +150,7 @@ def test_a_burst_sees_all_of_its_reservations_however_late_the_watch_is() -> Non
 def test_private_amounts_of_a_new_resource_are_counted() -> None:
     of = forty()
     extra = "example.com/fast-disk"
-    made = admitted(pod("p", 8, owner="o", asks={extra: "1"}))
+    made = admitted(stored("p", 8, owner="o", limits={extra: "1"}))
     for name in NODES:
         of.reserve(AskedPod(made, GPUS), Placement((Ranked(name, 8, 0, 1.0),), "pack"), 0)
     of.usage.seen_from("team-a")

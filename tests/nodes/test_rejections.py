@@ -3,23 +3,23 @@
 import pytest
 
 from tests.controlplane.nodes import node
-from tests.state.objects import Object, pod, state
+from tests.state.objects import Object, state, stored
 from webhook.nodes.rejections import OTHER, Rejections
 
 
 def failed(name: str = "p", reason: str = "UnexpectedAdmissionError", on: str = "a") -> Object:
-    found = pod(name, on=on, phase="Failed")
+    found = stored(name, on=on, phase="Failed")
     found["status"]["reason"] = reason
     return found
 
 
 NOT_COUNTED = [
     pytest.param([failed()], id="it failed before we knew it"),
-    pytest.param([pod("p", on="a"), failed(reason="Evicted")], id="evicted"),
-    pytest.param([pod("p", on="a"), pod("p", on="a", phase="Failed")], id="its program failed"),
-    pytest.param([pod("p", on="a"), pod("p", on="a", phase="Succeeded")], id="it ended well"),
-    pytest.param([pod("p", on="unknown"), failed(on="unknown")], id="its node is not known"),
-    pytest.param([pod("p")], id="it waits"),
+    pytest.param([stored("p", on="a"), failed(reason="Evicted")], id="evicted"),
+    pytest.param([stored("p", on="a"), stored("p", on="a", phase="Failed")], id="its program failed"),
+    pytest.param([stored("p", on="a"), stored("p", on="a", phase="Succeeded")], id="it ended well"),
+    pytest.param([stored("p", on="unknown"), failed(on="unknown")], id="its node is not known"),
+    pytest.param([stored("p")], id="it waits"),
 ]
 
 
@@ -41,7 +41,7 @@ def test_a_pod_is_not_counted(events: list[Object]) -> None:
     ],
 )
 def test_a_pod_that_its_node_rejects_is_counted_once(reason: str, counted: str) -> None:
-    of = state([node("a")], [pod("p", on="a")])
+    of = state([node("a")], [stored("p", on="a")])
     for _ in range(3):
         of.pod_seen(failed(reason=reason), 1.0)
     assert of.nodes.rejections.counts == {("a", counted): 1}

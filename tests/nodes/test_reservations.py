@@ -13,7 +13,7 @@ import pytest
 from tests.builders import request
 from tests.controlplane.nodes import node
 from tests.placement.placed import affinity, expression
-from tests.state.objects import free, placer, pod, state
+from tests.state.objects import free, placer, state, stored
 from webhook.admission.pods import mutate
 from webhook.kube.pod import DECISION
 from webhook.kube.record import record_of
@@ -39,11 +39,11 @@ def call(of: ClusterState, made: dict[str, Any], policy: Policy) -> dict[str, An
 
 def admit(of: ClusterState, name: str, policy: Policy) -> dict[str, Any]:
     """Admit a pod as a ReplicaSet creates it, without a name, and return it as the API server stores it."""
-    made = pod(name, owner="web-7f")
+    made = stored(name, owner="web-7f")
     template = {k: v for k, v in made["metadata"].items() if k not in ("name", "uid")}
-    stored = call(of, {"metadata": template, "spec": made["spec"]}, policy)
-    stored["metadata"] |= {"name": name, "uid": f"uid-{name}"}
-    return {**stored, "status": {"phase": "Pending"}}
+    answered = call(of, {"metadata": template, "spec": made["spec"]}, policy)
+    answered["metadata"] |= {"name": name, "uid": f"uid-{name}"}
+    return {**answered, "status": {"phase": "Pending"}}
 
 
 @pytest.mark.parametrize(
@@ -58,14 +58,14 @@ def test_a_burst_of_one_owner_is_reserved_seen_and_bound_without_counting_anythi
 ) -> None:
     of = state(NODES)
     of.usage.seen_from("team-a")
-    stored = [admit(of, f"p{i}", policy) for i in range(6)]
+    answered = [admit(of, f"p{i}", policy) for i in range(6)]
     assert of.ledger.counts == Counts(6, 0)
     assert (free(of, "gpu-a"), free(of, "gpu-b")) == (5, 5)
-    for made in stored:
+    for made in answered:
         of.pod_seen(made, 1)
     assert of.ledger.counts == Counts(0, 6)
     assert (free(of, "gpu-a"), free(of, "gpu-b")) == (5, 5)
-    for made in stored:
+    for made in answered:
         of.pod_seen({**made, "spec": {**made["spec"], "nodeName": "gpu-a"}}, 2)
     assert of.ledger.counts == Counts(0, 0)
     assert (free(of, "gpu-a"), free(of, "gpu-b")) == (2, 8)
@@ -75,22 +75,22 @@ def test_a_burst_of_one_owner_is_reserved_seen_and_bound_without_counting_anythi
 @POLICIES
 def test_nothing_is_reserved_for_a_pod_that_brings_the_terms_itself(policy: Policy) -> None:
     """Its author knows the node, and nothing was decided here that a watch would show."""
-    made = pod("p", owner="web-7f")
+    made = stored("p", owner="web-7f")
     made["metadata"]["labels"] = {"workload-type": "training"}
-    stored = call(state(NODES), made, policy)
-    del stored["metadata"]["annotations"][DECISION]
-    for constraints in ([], stored["spec"].pop("topologySpreadConstraints", [])):
+    answered = call(state(NODES), made, policy)
+    del answered["metadata"]["annotations"][DECISION]
+    for constraints in ([], answered["spec"].pop("topologySpreadConstraints", [])):
         of = state(NODES)
-        second = call(of, {**stored, "spec": stored["spec"] | {"topologySpreadConstraints": constraints}}, policy)
+        second = call(of, {**answered, "spec": answered["spec"] | {"topologySpreadConstraints": constraints}}, policy)
         assert record_of(second)["units"]["nodeAffinity"] == ["present"]
-        assert (nodes_of(second)[0], second["spec"]["affinity"]) == ("gpu-a", stored["spec"]["affinity"])
+        assert (nodes_of(second)[0], second["spec"]["affinity"]) == ("gpu-a", answered["spec"]["affinity"])
         assert of.ledger.counts == Counts(0, 0)
 
 
 def test_nothing_is_chosen_or_reserved_where_the_policy_switches_it_off() -> None:
     of = state(NODES)
-    stored = admit(of, "p", Policy.load("profiles: {default: {injectors: {nodeAffinity: {enabled: false}}}}"))
-    assert (nodes_of(stored), of.ledger.counts) == ([], Counts(0, 0))
+    answered = admit(of, "p", Policy.load("profiles: {default: {injectors: {nodeAffinity: {enabled: false}}}}"))
+    assert (nodes_of(answered), of.ledger.counts) == ([], Counts(0, 0))
 
 
 # --- second calls -----------------------------------------------------------------------------------------------------
@@ -109,7 +109,7 @@ def nodes_of(made: dict[str, Any]) -> list[str]:
 def test_a_pod_that_grew_stays_on_its_node_if_that_has_room(policy: Policy) -> None:
     of = state([node("gpu-a", cpu="16"), node("gpu-b", cpu="64")])
     of.usage.seen_from("team-a")
-    first = call(of, pod("p", 8, owner="o"), policy)
+    first = call(of, stored("p", 8, owner="o"), policy)
     assert call(of, first, policy) == first
     second = call(of, with_sidecar(first), policy)
     assert (nodes_of(second), second["spec"]["affinity"]) == (nodes_of(first), first["spec"]["affinity"])
@@ -123,7 +123,7 @@ def test_a_pod_that_grew_stays_on_its_node_if_that_has_room(policy: Policy) -> N
 @POLICIES
 def test_a_pod_that_grew_beyond_its_node_is_ranked_again(policy: Policy) -> None:
     of = state([node("gpu-a", cpu="6"), node("gpu-b", cpu="64", taints=[{"key": "other", "effect": "NoSchedule"}])])
-    first = call(of, pod("p", 1, owner="o"), policy)
+    first = call(of, stored("p", 1, owner="o"), policy)
     assert nodes_of(first) == ["gpu-a"]
     of.node_seen(node("gpu-b", cpu="64"))
     second = call(of, with_sidecar(first), policy)
@@ -139,7 +139,7 @@ def test_a_pod_that_grew_beyond_its_node_is_ranked_again(policy: Policy) -> None
 def test_a_node_that_its_author_requires_stays_required(policy: Policy) -> None:
     of = state([node("gpu-a", cpu="6"), node("gpu-b", cpu="64")])
     own = affinity(expression("metadata.name", "In", "gpu-a", part="matchFields"))
-    first = call(of, pod("p", 1, owner="o", affinity=own), policy)
+    first = call(of, stored("p", 1, owner="o", affinity=own), policy)
     assert nodes_of(first) == ["gpu-a"]
     second = call(of, with_sidecar(first), policy)
     assert nodes_of(second) == []
@@ -148,6 +148,6 @@ def test_a_node_that_its_author_requires_stays_required(policy: Policy) -> None:
 
 def test_a_pod_that_no_node_has_room_for_gets_no_node() -> None:
     of = state([node("gpu-a", cpu="6")])
-    second = call(of, with_sidecar(call(of, pod("p", 1, owner="o"), PREFERRED)), PREFERRED)
+    second = call(of, with_sidecar(call(of, stored("p", 1, owner="o"), PREFERRED)), PREFERRED)
     assert nodes_of(second) == []
     assert "affinity" not in second["spec"]

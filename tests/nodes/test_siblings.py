@@ -9,7 +9,7 @@ import pytest
 from tests.builders import GPUS
 from tests.controlplane.nodes import node
 from tests.placement.placed import affinity, expression, names, placed
-from tests.state.objects import admitted, pod, state
+from tests.state.objects import admitted, state, stored
 from webhook.kube.asked import AskedPod
 from webhook.kube.pod import HOSTNAME
 from webhook.kube.pod_requests import Demand
@@ -24,7 +24,7 @@ LABELS = {"app.kubernetes.io/name": "gpu-admission"}
 
 def sibling(name: str, *, namespace: str = "gpu-admission", ready: str = "True", **metadata: Any) -> dict[str, Any]:
     """The pod of a sibling."""
-    made = pod(name, 0)
+    made = stored(name, 0)
     made["metadata"] |= {"namespace": namespace, "labels": LABELS} | metadata
     made["status"] = {"phase": "Running", "conditions": [{"type": "Ready", "status": ready}]}
     return made
@@ -153,7 +153,7 @@ def test_siblings_that_do_not_see_each_other_s_choices_fill_different_nodes(stra
     for of in siblings(nodes, "a", "b", "c"):
         chosen.append(set())
         for number in range(5):
-            made = admitted(pod(f"p{number}", gpus))
+            made = admitted(stored(f"p{number}", gpus))
             placement = placed(of, made, strategy)
             of.reserve(AskedPod(made, GPUS), placement, 0)
             chosen[-1].add(placement.nodes[0].node)
@@ -166,12 +166,12 @@ def test_a_sibling_whose_nodes_are_full_takes_another_s_with_most_room() -> None
     others = sorted(name for name, row in of.nodes.row_of.items() if of.nodes.columns.order[row] >= OTHER_SIBLING)
     others = others[:6]
     for name in of.nodes.row_of.keys() - set(others):
-        of.pod_seen(pod(f"full-{name}", 8, on=name), 0)
+        of.pod_seen(stored(f"full-{name}", 8, on=name), 0)
     for number, name in enumerate(others):
-        of.pod_seen(pod(f"some-{name}", 7 - number, on=name), 0)
-    assert names(placed(of, pod("p"))) == others[::-1]
+        of.pod_seen(stored(f"some-{name}", 7 - number, on=name), 0)
+    assert names(placed(of, stored("p"))) == others[::-1]
     of.nodes.divide(("a",))
-    assert names(placed(of, pod("p"))) == others
+    assert names(placed(of, stored("p"))) == others
 
 
 @pytest.mark.parametrize(
@@ -195,11 +195,11 @@ def test_a_node_of_another_sibling_is_worth_less_the_less_room_it_has(share: flo
 def test_of_another_sibling_s_equal_nodes_it_takes_first_the_one_that_their_owner_fills_last() -> None:
     nodes = [node(f"gpu-{i}") for i in range(12)]
     one, other = siblings(nodes, "a", "b")
-    theirs = [name for name in names(placed(other, pod("p", 8))) if _own(other, name)]
+    theirs = [name for name in names(placed(other, stored("p", 8))) if _own(other, name)]
     for name, row in one.nodes.row_of.items():
         if one.nodes.columns.order[row] < OTHER_SIBLING:
-            one.pod_seen(pod(f"full-{name}", 8, on=name), 0)
-    assert names(placed(one, pod("p", 8))) == theirs[::-1]
+            one.pod_seen(stored(f"full-{name}", 8, on=name), 0)
+    assert names(placed(one, stored("p", 8))) == theirs[::-1]
 
 
 def _own(of: ClusterState, name: str) -> bool:
@@ -210,7 +210,7 @@ def test_preferences_and_fewest_peers_come_before_the_owner_of_a_node() -> None:
     (of, _) = siblings([node(f"gpu-{i}", labels={"pool": "ab"[i % 2]}) for i in range(12)], "a", "b")
     other = next(name for name, row in of.nodes.row_of.items() if of.nodes.columns.order[row] >= OTHER_SIBLING)
     wish = affinity(preferred=[(1, expression(HOSTNAME, "In", other))])
-    assert names(placed(of, pod("p", affinity=wish)))[0] == other
+    assert names(placed(of, stored("p", affinity=wish)))[0] == other
     for name in of.nodes.row_of.keys() - {other}:
-        of.pod_seen(pod(f"x-{name}", owner="o", on=name), 0)
-    assert names(placed(of, pod("p", owner="o"), "apart"))[0] == other
+        of.pod_seen(stored(f"x-{name}", owner="o", on=name), 0)
+    assert names(placed(of, stored("p", owner="o"), "apart"))[0] == other

@@ -3,7 +3,8 @@
 import pytest
 
 from tests.controlplane.nodes import node
-from tests.state.objects import placer, pod, state
+from tests.controlplane.objects import pod
+from tests.state.objects import placer, state, stored
 from webhook.kube.asked import AskedPod
 from webhook.placement.settings import PlacementSettings
 from webhook.policy.model import Policy
@@ -35,7 +36,7 @@ def free(of: ClusterState) -> dict[str, int]:
 def test_what_one_name_hands_out_is_free_under_no_other(
     asked: dict[str, int], left: tuple[int, ...], late: bool
 ) -> None:
-    pods = [pod(f"on-{n}", 0, on="a", asks={name: str(amount)}) for n, (name, amount) in enumerate(asked.items())]
+    pods = [stored(f"on-{n}", 0, on="a", limits={name: str(amount)}) for n, (name, amount) in enumerate(asked.items())]
     of = state([] if late else [CHIPS], pods)
     if late:
         of.seen("nodes", CHIPS, 0)
@@ -47,14 +48,14 @@ def test_what_one_name_hands_out_is_free_under_no_other(
 
 def test_a_pod_of_cores_goes_where_chips_are_free() -> None:
     nodes = [CHIPS, node("b", 0, resources={CHIP: "16", CORE: "32"})]
-    of = state(nodes, [pod("x", 0, on="a", asks={CHIP: "16"})])
+    of = state(nodes, [stored("x", 0, on="a", limits={CHIP: "16"})])
     gpus = Policy.load("{}").gpus
-    found = placer(of).place(AskedPod(pod("p", 0, asks={CORE: "8"}), gpus), of.view(0), PlacementSettings(), "pack")
+    found = placer(of).place(AskedPod(pod("p", 0, limits={CORE: "8"}), gpus), of.view(0), PlacementSettings(), "pack")
     assert [each.node for each in found.nodes] == ["b"]
 
 
 def test_each_unit_counts_what_is_taken_in_any() -> None:
     gpus = Policy.load("{}").gpus
-    of = state([CHIPS], [pod("x", 0, on="a", asks={CHIP: "4"}), pod("y", 0, on="a", asks={CORE: "8"})])
+    of = state([CHIPS], [stored("x", 0, on="a", limits={CHIP: "4"}), stored("y", 0, on="a", limits={CORE: "8"})])
     row, found = of.nodes.row_of["a"], gpu_amounts(of, gpus)
     assert {name: float(found[name].allocated[row]) for name in (CHIP, CORE)} == {CHIP: 8, CORE: 16}

@@ -7,7 +7,7 @@ from tests.builders import GPUS
 from tests.controlplane.nodes import node
 from tests.devices import dra
 from tests.placement.placed import placed
-from tests.state.objects import Object, admitted, pod, state
+from tests.state.objects import Object, admitted, state, stored
 from webhook.devices.types import TOLD
 from webhook.framework.cluster_view import Placement
 from webhook.kube.asked import AskedPod
@@ -38,11 +38,11 @@ def cluster(
 def claiming(*templates: str, name: str = "p", **more: Any) -> Object:
     """A pod with a claim from each template."""
     entries = [{"name": f"c{i}", "resourceClaimTemplateName": each} for i, each in enumerate(templates)]
-    return pod(name, 0, resourceClaims=entries, **more)
+    return stored(name, 0, resourceClaims=entries, **more)
 
 
 def sharing(claim: str, name: str = "p", **more: Any) -> Object:
-    return pod(name, 0, resourceClaims=[{"name": "c", "resourceClaimName": claim}], **more)
+    return stored(name, 0, resourceClaims=[{"name": "c", "resourceClaimName": claim}], **more)
 
 
 def reserve(of: ClusterState, made: Object) -> Placement:

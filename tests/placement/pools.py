@@ -4,8 +4,9 @@ from typing import Any
 
 from tests.builders import GPUS
 from tests.controlplane.nodes import node
+from tests.controlplane.objects import pod
 from tests.placement.placed import names
-from tests.state.objects import Object, placer, pod, state
+from tests.state.objects import Object, placer, state
 from webhook.framework.cluster_view import Expression, Placement, Preferred
 from webhook.kube.asked import AskedPod
 from webhook.placement.settings import PlacementSettings

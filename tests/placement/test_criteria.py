@@ -8,7 +8,7 @@ from tests.controlplane.nodes import node
 from tests.devices import dra
 from tests.placement.claiming import cluster
 from tests.placement.placed import affinity, expression, placed
-from tests.state.objects import Object, pod, state
+from tests.state.objects import Object, state, stored
 from webhook.nodes.utilisation import UNKNOWN
 from webhook.placement.order import CRITERIA, NAME
 from webhook.state.state import ClusterState
@@ -52,7 +52,7 @@ def of_two_replicas() -> ClusterState:
 def the_last_whole_one() -> ClusterState:
     """`a` is the last whole node of twenty; a replica is on `b`."""
     full = [f"n{number:02}" for number in range(18)]
-    pods = [pod("r", 1, on="b", owner="o"), *[pod(f"x-{name}", 8, on=name) for name in full]]
+    pods = [stored("r", 1, on="b", owner="o"), *[stored(f"x-{name}", 8, on=name) for name in full]]
     return state([node(name) for name in ("a", "b", *full)], pods)
 
 
@@ -64,8 +64,8 @@ def of_job(made: Object) -> Object:
 def rejecting(of: ClusterState, node: str, times: int) -> None:
     """This node rejects so many pods of team-a."""
     for number in range(times):
-        of.pod_seen(pod(f"r{number}", 1, on=node), 0.0)
-        failed = pod(f"r{number}", 1, on=node, phase="Failed")
+        of.pod_seen(stored(f"r{number}", 1, on=node), 0.0)
+        failed = stored(f"r{number}", 1, on=node, phase="Failed")
         of.pod_seen(failed | {"status": {**failed["status"], "reason": "UnexpectedAdmissionError"}}, 0.0)
 
 
@@ -76,45 +76,45 @@ def rejecting_on_a(*pods: Object) -> ClusterState:
 
 
 CASES: dict[str, tuple[ClusterState, Object]] = {
-    "penalty": (state([node("a", taints=[SOFT]), node("b")], [pod("x", 1, on="b")]), pod("p")),
+    "penalty": (state([node("a", taints=[SOFT]), node("b")], [stored("x", 1, on="b")]), stored("p")),
     "alternatives": (
         with_alternatives(),
-        pod("p", 0, resourceClaims=[{"name": "c", "resourceClaimTemplateName": "any"}]),
+        stored("p", 0, resourceClaims=[{"name": "c", "resourceClaimTemplateName": "any"}]),
     ),
-    "rejections": (rejecting_on_a(pod("x", 1, on="b")), pod("p")),
-    "twoStacks": (of_two_stacks(pod("x", 1, on="b")), pod("p")),
+    "rejections": (rejecting_on_a(stored("x", 1, on="b")), stored("p")),
+    "twoStacks": (of_two_stacks(stored("x", 1, on="b")), stored("p")),
     "preference": (
-        state([node("a", labels={"fast": "no"}), node("b", labels={"fast": "yes"})], [pod("x", 1, on="b")]),
-        pod("p", affinity=affinity(preferred=[(1, expression("fast", "In", "yes"))])),
+        state([node("a", labels={"fast": "no"}), node("b", labels={"fast": "yes"})], [stored("x", 1, on="b")]),
+        stored("p", affinity=affinity(preferred=[(1, expression("fast", "In", "yes"))])),
     ),
     "wholeGpus": (
-        state([node("a", labels={"nvidia.com/gpu.replicas": "4"}), node("b")], [pod("x", 1, on="b")]),
-        pod("p", 2),
+        state([node("a", labels={"nvidia.com/gpu.replicas": "4"}), node("b")], [stored("x", 1, on="b")]),
+        stored("p", 2),
     ),
     "peerRules": (
         state(
             [node("a", labels={"rack": "1"}), node("b", labels={"rack": "2"})],
-            [pod("x", 1, on="a", owner="o"), pod("y", 7, on="b")],
+            [stored("x", 1, on="a", owner="o"), stored("y", 7, on="b")],
         ),
-        pod("p", owner="o", topologySpreadConstraints=[SPREAD]),
+        stored("p", owner="o", topologySpreadConstraints=[SPREAD]),
     ),
     "gang": (
         state(
             [node("a", labels={ZONE: "1"}), node("b", labels={ZONE: "2"}), node("full", 1, labels={ZONE: "2"})],
-            [of_job(pod("x", 1, on="full", owner="o")), pod("y", 1, on="b")],
+            [of_job(stored("x", 1, on="full", owner="o")), stored("y", 1, on="b")],
         ),
-        of_job(pod("p", owner="o")),
+        of_job(stored("p", owner="o")),
     ),
-    "fitForUse": (with_use(BUSY, pod("x", 1, on="b")), pod("p")),
-    "lastWholeNodes": (the_last_whole_one(), pod("p", owner="o")),
+    "fitForUse": (with_use(BUSY, stored("x", 1, on="b")), stored("p")),
+    "lastWholeNodes": (the_last_whole_one(), stored("p", owner="o")),
     "peers": (
-        state([node("a"), node("b")], [pod("x", 1, on="a", owner="o"), pod("y", 7, on="b")]),
-        pod("p", owner="o"),
+        state([node("a"), node("b")], [stored("x", 1, on="a", owner="o"), stored("y", 7, on="b")]),
+        stored("p", owner="o"),
     ),
-    "score": (state([node("a"), node("b")], [pod("y", 1, on="a")]), pod("p")),
-    "load": (with_use(IDLE._replace(hottest=80.0)), pod("p")),
-    "replica": (of_two_replicas(), pod("p")),
-    NAME: (state([node("b"), node("a")]), pod("p")),
+    "score": (state([node("a"), node("b")], [stored("y", 1, on="a")]), stored("p")),
+    "load": (with_use(IDLE._replace(hottest=80.0)), stored("p")),
+    "replica": (of_two_replicas(), stored("p")),
+    NAME: (state([node("b"), node("a")]), stored("p")),
 }
 """Under the strategy `spread` (`apart` for the last whole nodes) the criterion has the pod on `b`, and by name, most often by
 score too, it would be on `a`."""
@@ -138,19 +138,19 @@ def test_a_node_that_rejects_pods_again_and_again_ranks_last_and_is_not_excluded
 ) -> None:
     of = state([node("a"), node("b")])
     rejecting(of, "a", times)
-    found = placed(of, pod("p"), "pack")
+    found = placed(of, stored("p"), "pack")
     assert (found.nodes[0].node, found.decided, len(found.nodes)) == (first, by, 2)
     of.view(600.0)
-    assert placed(of, pod("p"), "pack").decided == NAME
+    assert placed(of, stored("p"), "pack").decided == NAME
 
 
 def test_pods_of_another_namespace_go_where_they_went() -> None:
     of = state([node("a"), node("b")])
     rejecting(of, "a", 5)
-    other = pod("p")
+    other = stored("p")
     other["metadata"]["namespace"] = "team-b"
     assert placed(of, other, "pack").nodes[0].node == "a"
 
 
 def test_without_a_second_node_nothing_decided() -> None:
-    assert placed(state([node("a")]), pod("p"), "pack").decided == ""
+    assert placed(state([node("a")]), stored("p"), "pack").decided == ""

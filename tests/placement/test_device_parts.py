@@ -6,7 +6,7 @@ from tests.controlplane.nodes import node
 from tests.devices import dra
 from tests.placement.claiming import MIG, Object, claiming, cluster, free, partitioned, reserve
 from tests.placement.placed import names, placed
-from tests.state.objects import pod, state
+from tests.state.objects import state, stored
 
 
 def test_counters_and_not_names_say_what_is_free() -> None:
@@ -93,7 +93,7 @@ def sharing_node(name: str) -> Object:
 
 
 def part(name: str, gib: int, on: str = "", index: str = "") -> Object:
-    made = pod(name, 0, on=on or None, asks={MEM: str(gib)})
+    made = stored(name, 0, on=on or None, limits={MEM: str(gib)})
     made["spec"]["containers"][0]["resources"]["limits"] = {MEM: str(gib)}
     made["metadata"]["annotations"] = {**(made["metadata"].get("annotations") or {}), INDEX: index}
     return made

@@ -7,10 +7,11 @@ devices.types.
 import pytest
 
 from tests.controlplane.nodes import node
+from tests.controlplane.objects import pod
 from tests.devices import dra
 from tests.placement.claiming import TWO, Object, claiming, cluster, free, reserve, sharing
 from tests.placement.placed import names, placed
-from tests.state.objects import admitted, pod, state
+from tests.state.objects import admitted, state, stored
 from webhook.placement.devices import LEFT_ALONE
 
 # --- templates --------------------------------------------------------------------------------------------------------
@@ -151,12 +152,12 @@ def test_an_extended_resource_of_a_class_is_ranked_by_devices_and_counted_once()
     first = reserve(of, pod("p", 4))
     assert names(first) == ["a", "b"]
     assert names(placed(of, admitted(pod("q", 1)))) == ["b"]
-    of.pod_seen(pod("p", 4, ranked=["a"]), 0)
+    of.pod_seen(stored("p", 4, ranked=["a"]), 0)
     assert free(of, "a") == 0
     status = {"extendedResourceClaimStatus": {"resourceClaimName": "p-x"}}
     has = [f"gpu-{i}" for i in range(4)]
     of.seen("resourceclaims", dra.claim("p-x", dra.exactly(4), on="a", has=has, users=["uid-p"]), 0)
-    of.pod_seen(pod("p", 4, ranked=["a"], on="a") | {"status": status}, 0)
+    of.pod_seen(stored("p", 4, ranked=["a"], on="a") | {"status": status}, 0)
     assert free(of, "a") == 0
     assert free(of, "b") == 8000
 
@@ -180,5 +181,5 @@ def test_devices_beside_a_device_plugin_are_not_given_for_its_resource() -> None
     of = cluster([dra.gpus_of("a")], classes=[dra.device_class(resource="nvidia.com/gpu")])
     of.node_seen(node("a", 2))
     assert names(placed(of, pod("p", 2))) == ["a"]
-    of.pod_seen(pod("there", 1, on="a"), 0)
+    of.pod_seen(stored("there", 1, on="a"), 0)
     assert placed(of, pod("p", 2)).reason == LEFT_ALONE

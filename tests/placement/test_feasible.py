@@ -4,8 +4,9 @@ import pytest
 
 from tests.builders import GPUS
 from tests.controlplane.nodes import node
+from tests.controlplane.objects import pod
 from tests.placement.placed import KEY, TAINT, UPGRADE, affinity, expression, names, placed
-from tests.state.objects import Object, admitted, pod, state
+from tests.state.objects import Object, admitted, state
 from webhook.kube.asked import AskedPod
 from webhook.placement.settings import Health, PlacementSettings
 
@@ -34,14 +35,16 @@ REFUSED = [
         node("n", resources={"nvidia.com/gpu": "0"}), pod("p"), "no such GPU", id="a node whose device plugin is gone"
     ),
     pytest.param(node("n", gpus=2), pod("p", 3), "too few free GPUs", id="more GPUs than it has"),
-    pytest.param(node("n", cpu="3"), pod("p"), "too little CPU", id="too little CPU"),
-    pytest.param(node("n", memory="1Gi"), pod("p"), "too little memory", id="too little memory"),
+    pytest.param(node("n", cpu="3"), pod("p", limits={"cpu": "4"}), "too little CPU", id="too little CPU"),
+    pytest.param(
+        node("n", memory="1Gi"), pod("p", limits={"memory": "2Gi"}), "too little memory", id="too little memory"
+    ),
     pytest.param(node("n", pods="0"), pod("p"), "too many pods", id="no room for another pod"),
     pytest.param(
-        node("n"), pod("p", asks={"ephemeral-storage": "2Ti"}), "too little ephemeral storage", id="too little disk"
+        node("n"), pod("p", limits={"ephemeral-storage": "2Ti"}), "too little ephemeral storage", id="too little disk"
     ),
     pytest.param(
-        node("n"), pod("p", asks={"rdma/hca": "1"}), "too little of a resource", id="a resource that no node has"
+        node("n"), pod("p", limits={"rdma/hca": "1"}), "too little of a resource", id="a resource that no node has"
     ),
 ]
 

@@ -7,7 +7,7 @@ import pytest
 
 from tests.builders import GPUS
 from tests.controlplane.nodes import node
-from tests.state.objects import admitted, placer, pod, state
+from tests.state.objects import admitted, placer, state, stored
 from webhook.kube.asked import AskedPod
 from webhook.placement.gangs import gang_size
 from webhook.placement.settings import Gangs, PlacementSettings
@@ -27,7 +27,7 @@ def racks(*gpus: int) -> ClusterState:
 
 
 def member(name: str, gpus: int = 8, *, kind: str = "Job", size: int | None = None, **made: Any) -> dict[str, Any]:
-    found = pod(name, gpus, owner="gang", **made)
+    found = stored(name, gpus, owner="gang", **made)
     found["metadata"]["ownerReferences"][0]["kind"] = kind
     if size is not None:
         found["metadata"]["annotations"] = {"leaderworkerset.sigs.k8s.io/size": str(size)}
@@ -42,7 +42,7 @@ def run(of: ClusterState, made: dict[str, Any], strategy: str = "pack", settings
 
 
 def labelled(name: str, kind: str, key: str, value: str) -> dict[str, Any]:
-    made = pod(name, 8, owner=f"own-{name}")
+    made = stored(name, 8, owner=f"own-{name}")
     made["metadata"]["ownerReferences"] = [
         {**each, "kind": kind} for each in made["metadata"]["ownerReferences"] if kind
     ]
@@ -279,7 +279,7 @@ def jobset(of: ClusterState, jobs: int, pods: int) -> ClusterState:
 
 
 def of_job(number: int, name: str, gpus: int = 8) -> dict[str, Any]:
-    made = pod(name, gpus, owner=f"w-{number}")
+    made = stored(name, gpus, owner=f"w-{number}")
     made["metadata"]["ownerReferences"][0]["kind"] = "Job"
     made["metadata"]["labels"] = {"jobset.sigs.k8s.io/jobset-uid": "set"}
     return made
@@ -293,7 +293,7 @@ def of_replica(name: str, host: int) -> dict[str, Any]:
 
 
 def of_subgroup(number: int, name: str, size: int = 6) -> dict[str, Any]:
-    made = pod(name, 8, owner="workers")
+    made = stored(name, 8, owner="workers")
     made["metadata"]["ownerReferences"][0]["kind"] = "StatefulSet"
     made["metadata"]["labels"] = {
         "leaderworkerset.sigs.k8s.io/name": "set",

@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 from tests.controlplane.nodes import node
 from tests.devices import dra
 from tests.placement.claiming import MIG, claiming, cluster, partitioned, reserve
-from tests.state.objects import GPU, admitted, pod, state
+from tests.state.objects import GPU, admitted, state, stored
 from webhook.framework.cluster_view import Placement, Ranked
 from webhook.kube.asked import AskedPod
 from webhook.kube.gpus import GpuName, Gpus
@@ -46,7 +46,7 @@ def shrunk(name: str, capacity: int, offered: int) -> dict[str, Any]:
 
 
 def of_team(name: str, gpus: int, on: str, team: str) -> dict[str, Any]:
-    found = pod(name, gpus, on=on)
+    found = stored(name, gpus, on=on)
     found["metadata"]["namespace"] = team
     return found
 
@@ -81,12 +81,12 @@ USABLE = [
 
 @pytest.mark.parametrize(("seen", "free", "unusable"), USABLE)
 def test_what_is_not_allocated_is_free_or_unusable(seen: dict[str, Any], free: int, unusable: int) -> None:
-    of = state([seen], [pod("p", 3, on="a")])
+    of = state([seen], [stored("p", 3, on="a")])
     assert states(of) == {"allocated": 3, "promised": 0, "free": free, "unusable": unusable}
 
 
 def test_gpus_that_are_hot_or_busy_without_a_pod_are_not_usable() -> None:
-    of = state([a100()], [pod("p", 3, on="a")])
+    of = state([a100()], [stored("p", 3, on="a")])
     use = NodeUse(8, 0, 0.5, 90.0, 1, 0, avoid=1, busy=5, known=8)
     assert states(of, uses={"a": use}) == {"allocated": 3, "promised": 0, "free": 2, "unusable": 3}
 
@@ -100,15 +100,15 @@ def test_a_reservation_is_promised_until_the_pod_is_bound() -> None:
 
 def test_a_node_is_empty_if_all_its_gpus_are_free() -> None:
     nodes = [a100("empty"), a100("used"), a100("promised"), a100("shut", cordoned=True), shrunk("shrunk", 8, 7)]
-    of = state(nodes, [pod("p", 1, on="used")])
+    of = state(nodes, [stored("p", 1, on="used")])
     reserved(of, 1, "promised")
     assert counts(of).empty_nodes == {(GPU, "A100"): 1}
-    of.pod_seen(pod("q", 1, on="empty"), 0.0)
+    of.pod_seen(stored("q", 1, on="empty"), 0.0)
     assert counts(of).empty_nodes == {(GPU, "A100"): 0}, "a series that ends cannot be told from a server that is away"
 
 
 def test_what_is_no_gpu_is_not_counted() -> None:
-    of = state([a100(resources={"rdma/hca": "8"})], [pod("p", 1, on="a", asks={"rdma/hca": "1"})])
+    of = state([a100(resources={"rdma/hca": "8"})], [stored("p", 1, on="a", limits={"rdma/hca": "1"})])
     assert {key[0] for key in counts(of).gpus} == {GPU}
     assert counts(of).namespaces == {("team-a", GPU, "allocated"): 1}
 
@@ -124,7 +124,7 @@ def test_gpus_of_dra_are_counted_under_their_driver_and_those_of_a_device_plugin
     used = [dra.claim("c", dra.exactly(2), on="a", has=["gpu-0", "gpu-1"]), dra.claim("waits", dra.exactly())]
     of = cluster([dra.gpus_of("a", 4), dra.gpus_of("b", 8)], [dra.template("one", dra.exactly())], used)
     of.nodes.seen(a100("plugin"))
-    of.pod_seen(pod("p", 3, on="plugin"), 0.0)
+    of.pod_seen(stored("p", 3, on="plugin"), 0.0)
     reserve(of, claiming("one"))
     found = counts(of)
     assert by_state(found) == {"allocated": 2, "promised": 1, "free": 9, "unusable": 0}
@@ -258,18 +258,18 @@ def test_idle_for_an_hour_is_counted_for_the_pod_that_labels_name() -> None:
 
 
 def test_idle_for_an_hour_is_counted_by_itself() -> None:
-    found = counts(state([a100()], [pod("p", 8, on="a")]), {"a": used(5, long=3)}).idle
+    found = counts(state([a100()], [stored("p", 8, on="a")]), {"a": used(5, long=3)}).idle
     assert found == {("team-a", "window"): 5, ("team-a", "1h"): 3, ("team-a", "6h"): 0, ("team-a", "1d"): 0}
 
 
 def test_shared_gpus_are_nobodys_idle_ones() -> None:
     shared = a100(labels={"nvidia.com/gpu.replicas": "4"})
     for use in (used(2), used(2)._replace(pods=(PodUse("team-a/p", 2, 2, (0, 0, 0)),))):
-        assert counts(state([shared], [pod("p", 8, on="a")]), {"a": use}).idle == {}
+        assert counts(state([shared], [stored("p", 8, on="a")]), {"a": use}).idle == {}
 
 
 def test_utilisation_is_that_of_the_allocated_gpus() -> None:
-    of = state([a100(), a100("b")], [pod("p", 4, on="a")])
+    of = state([a100(), a100("b")], [stored("p", 4, on="a")])
     of.nodes.use_seen("a", NodeUse(8, 4, 0.25, 60.0, 0, 0, 0, known=8))
     assert counts(of).utilisation == {"A100": 0.5}, "2 of 8 are at work: so 2 of the 4 that a pod has"
 

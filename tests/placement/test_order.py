@@ -4,8 +4,9 @@ import pytest
 
 from tests.builders import GPUS
 from tests.controlplane.nodes import node
+from tests.controlplane.objects import pod
 from tests.placement.placed import names, placed
-from tests.state.objects import admitted, pod, state
+from tests.state.objects import admitted, state, stored
 from webhook.kube.asked import AskedPod
 from webhook.nodes.utilisation import UNKNOWN
 from webhook.placement.settings import PlacementSettings
@@ -25,7 +26,7 @@ def test_a_burst_of_one_owner_is_spread_evenly(strategy: str) -> None:
     of = state([node(f"gpu-{i}") for i in range(4)])
     counts: dict[str, int] = {}
     for i in range(12):
-        made = admitted(pod(f"p{i}", owner="o"))
+        made = admitted(stored(f"p{i}", owner="o"))
         placement = placed(of, made, strategy)
         of.reserve(AskedPod(made, GPUS), placement, 0)
         counts[placement.nodes[0].node] = counts.get(placement.nodes[0].node, 0) + 1
@@ -33,11 +34,11 @@ def test_a_burst_of_one_owner_is_spread_evenly(strategy: str) -> None:
 
 
 def test_apart_leaves_empty_nodes_alone_where_others_are_as_far_from_its_peers() -> None:
-    of = state([node("a"), node("b"), node("c")], [pod("x", 4, on="b"), pod("y", 5, on="c")])
-    made = pod("p", 2, owner="o")
+    of = state([node("a"), node("b"), node("c")], [stored("x", 4, on="b"), stored("y", 5, on="c")])
+    made = stored("p", 2, owner="o")
     assert names(placed(of, made, "spread"))[0] == "a"
     assert names(placed(of, made, "apart")) == names(placed(of, made, "pack")) == ["c", "b", "a"]
-    of.pod_seen(pod("z", 1, on="c", owner="o"), 0)
+    of.pod_seen(stored("z", 1, on="c", owner="o"), 0)
     assert names(placed(of, made, "apart"))[-1] == "c", "but not where a replica is"
 
 
@@ -62,7 +63,7 @@ def test_metrics_alone_count() -> None:
 
 
 def test_ranked_nodes_have_their_free_gpus_and_weights_from_100_downwards() -> None:
-    of = state([node("a"), node("b")], [pod("x", 3, on="b")])
+    of = state([node("a"), node("b")], [stored("x", 3, on="b")])
     placement = placed(of, pod("p", 2))
     assert {(r.node, r.free) for r in placement.nodes} == {("a", 8), ("b", 5)}
     assert placement.weights[0] == 100

@@ -10,9 +10,10 @@ import pytest
 
 from tests.builders import GPUS
 from tests.controlplane.nodes import node
+from tests.controlplane.objects import pod
 from tests.devices import kai
 from tests.placement.placed import DEFAULTS, affinity, expression, names, placed
-from tests.state.objects import admitted, free, pod, state
+from tests.state.objects import admitted, free, state, stored
 from webhook.devices.source_vgpu import VGPUS
 from webhook.devices.sources import scheduler_of
 from webhook.kube.asked import AskedPod
@@ -37,10 +38,7 @@ def with_cards(name: str, *memory: int) -> dict[str, Any]:
 
 
 def part(name: str, memory: int, **spec: Any) -> dict[str, Any]:
-    made = pod(name, 0, asks={"nvidia.com/gpu": "1", "nvidia.com/gpumem": str(memory)}, **spec)
-    (container,) = made["spec"]["containers"]
-    container["resources"]["limits"] = dict(container["resources"]["requests"])
-    return made
+    return stored(name, 1, limits={"nvidia.com/gpumem": str(memory)}, **spec)
 
 
 CARDS = [with_cards("a", 8192, 8192), with_cards("b", 16384)]
@@ -49,12 +47,16 @@ CARDS = [with_cards("a", 8192, 8192), with_cards("b", 16384)]
 @pytest.mark.parametrize(
     ("made", "settings", "reason"),
     [
-        pytest.param(pod("p", **KAI), DEFAULTS, "another scheduler", id="the policy as shipped"),
+        pytest.param(stored("p", **KAI), DEFAULTS, "another scheduler", id="the policy as shipped"),
         pytest.param(pod("p", schedulerName="volcano"), SETTINGS, "another scheduler", id="one that it does not name"),
         pytest.param(part("p", 12000), DEFAULTS, "GPUs that another scheduler serves", id="a part by HAMi, as shipped"),
-        pytest.param(pod("p", volumes=[{"csi": {}}], **KAI), SETTINGS, "another scheduler, and volumes", id="volumes"),
-        pytest.param(pod("p", schedulingGates=[{"name": "g"}], **KAI), SETTINGS, "scheduling gates", id="a gate"),
-        pytest.param(pod("p", schedulingGroup={"podGroupName": "g"}, **KAI), SETTINGS, "pod group", id="a pod group"),
+        pytest.param(
+            stored("p", volumes=[{"csi": {}}], **KAI), SETTINGS, "another scheduler, and volumes", id="volumes"
+        ),
+        pytest.param(stored("p", schedulingGates=[{"name": "g"}], **KAI), SETTINGS, "scheduling gates", id="a gate"),
+        pytest.param(
+            stored("p", schedulingGroup={"podGroupName": "g"}, **KAI), SETTINGS, "pod group", id="a pod group"
+        ),
     ],
 )
 def test_left_alone(made: dict[str, Any], settings: Any, reason: str) -> None:
@@ -65,7 +67,7 @@ def test_left_alone(made: dict[str, Any], settings: Any, reason: str) -> None:
 
 def test_a_pod_of_a_scheduler_that_the_policy_names_gets_a_required_node() -> None:
     of = state([node("a", 4), node("b", 8)])
-    found = placed(of, pod("p", 2, **KAI), settings=SETTINGS)
+    found = placed(of, stored("p", 2, **KAI), settings=SETTINGS)
     assert (names(found), found.required) == (["a", "b"], True)
     assert placed(of, pod("p", 2), settings=SETTINGS).required is False
 
@@ -75,7 +77,7 @@ def test_preferences_of_the_policy_are_not_written_where_nobody_weighs_them() ->
     of = state([node("a", labels={"zone": "z"})])
     settings = SETTINGS.model_copy(update={"preferences": (zone,)})
     assert placed(of, pod("p"), settings=settings).preferred
-    assert placed(of, pod("p", **KAI), settings=settings).preferred == ()
+    assert placed(of, stored("p", **KAI), settings=settings).preferred == ()
 
 
 @pytest.mark.parametrize(
@@ -176,8 +178,8 @@ def test_refused_parts_by_kai_of_one_namespace_leave_others_shared_gpus() -> Non
 
 def test_a_record_counts_only_if_the_node_is_required() -> None:
     """A preference that nobody weighs says nothing about where the pod goes."""
-    preferring = pod("p", ranked=["a"], **KAI)
-    assert ranked_nodes(pod("p", ranked=["a"])) == ("a",)
+    preferring = stored("p", ranked=["a"], **KAI)
+    assert ranked_nodes(stored("p", ranked=["a"])) == ("a",)
     assert ranked_nodes(preferring) == ()
     preferring["spec"]["affinity"] = affinity(expression("metadata.name", "In", "a", part="matchFields"))
     assert ranked_nodes(preferring) == ("a",)

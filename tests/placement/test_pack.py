@@ -6,7 +6,7 @@ import pytest
 
 from tests.builders import GPUS
 from tests.controlplane.nodes import node
-from tests.state.objects import GPU, admitted, placer, pod, state
+from tests.state.objects import GPU, admitted, placer, state, stored
 from webhook.kube.asked import AskedPod
 from webhook.kube.pod_requests import Demand
 from webhook.nodes.demands import View
@@ -25,8 +25,8 @@ def ranked(of: ClusterState, made: dict[str, Any], strategy: str) -> list[str]:
 def filled(nodes: int, whole: int) -> ClusterState:
     """One node has a replica of "o" and seven free GPUs, some nodes are whole, and the others are full."""
     names = [f"gpu-{number:02}" for number in range(nodes)]
-    others = [pod(f"x-{name}", 8, on=name) for name in names[1 + whole :]]
-    return state([node(name) for name in names], [pod("r", 1, on=names[0], owner="o"), *others])
+    others = [stored(f"x-{name}", 8, on=name) for name in names[1 + whole :]]
+    return state([node(name) for name in names], [stored("r", 1, on=names[0], owner="o"), *others])
 
 
 @pytest.mark.parametrize(
@@ -44,21 +44,21 @@ def test_replicas_are_kept_apart_while_more_whole_nodes_are_left_than_one_in_twe
     nodes: int, whole: int, first: str
 ) -> None:
     of = filled(nodes, whole)
-    assert ranked(of, pod("p", owner="o"), "apart")[0] == first
-    assert ranked(of, pod("p", owner="o"), "spread")[0] == "gpu-01", "spread takes the emptiest whatever it costs"
+    assert ranked(of, stored("p", owner="o"), "apart")[0] == first
+    assert ranked(of, stored("p", owner="o"), "spread")[0] == "gpu-01", "spread takes the emptiest whatever it costs"
 
 
 def test_the_last_whole_node_is_used_if_nothing_else_fits() -> None:
     of = filled(20, 1)
-    of.pod_seen(pod("y", 7, on="gpu-00"), 0)
-    assert ranked(of, pod("p", owner="o"), "apart") == ["gpu-01"]
+    of.pod_seen(stored("y", 7, on="gpu-00"), 0)
+    assert ranked(of, stored("p", owner="o"), "apart") == ["gpu-01"]
 
 
 def test_a_partly_used_node_without_a_replica_comes_before_one_with_a_replica_and_a_whole_one_last() -> None:
     of = filled(20, 1)
-    of.pod_gone(pod("x-gpu-05", 8))
-    of.pod_seen(pod("y", 2, on="gpu-05"), 0)
-    assert ranked(of, pod("p", owner="o"), "apart") == ["gpu-05", "gpu-00", "gpu-01"]
+    of.pod_gone(stored("x-gpu-05", 8))
+    of.pod_seen(stored("y", 2, on="gpu-05"), 0)
+    assert ranked(of, stored("p", owner="o"), "apart") == ["gpu-05", "gpu-00", "gpu-01"]
 
 
 def test_two_owners_of_four_pods_share_two_empty_nodes_evenly() -> None:
@@ -67,7 +67,7 @@ def test_two_owners_of_four_pods_share_two_empty_nodes_evenly() -> None:
         of.demands.bound(number, "team-a", Demand(((GPU, 8), ("pods", 1))), None)
     on: list[str] = []
     for number in range(8):
-        made = admitted(pod(f"p{number}", owner="o" if number % 2 else "other"))
+        made = admitted(stored(f"p{number}", owner="o" if number % 2 else "other"))
         placement = placer(of).place(AskedPod(made, GPUS), of.view(0), PlacementSettings(), "apart")
         of.reserve(AskedPod(made, GPUS), placement, 0)
         on.append(placement.nodes[0].node)

@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 
 from tests.builders import GPUS
 from tests.controlplane.nodes import node
-from tests.state.objects import admitted, placer, pod, state
+from tests.state.objects import admitted, placer, state, stored
 from webhook.kube.asked import AskedPod
 from webhook.placement.peer_rules import NO_PEER_RULES, Apart, PeerRules, peer_rules_of
 from webhook.placement.settings import PlacementSettings
@@ -48,7 +48,7 @@ SIDECAR = [PORT[0] | {"restartPolicy": "Always"}]
 
 
 def chat(name: str = "p", gpus: int = 1, **made: Any) -> dict[str, Any]:
-    found = pod(name, gpus, owner="chat", **made)
+    found = stored(name, gpus, owner="chat", **made)
     found["metadata"]["labels"] = {"app": "chat"}
     return found
 
@@ -145,17 +145,17 @@ def several(of: ClusterState, count: int, spec: dict[str, Any], gpus: int = 1, s
 )
 def test_pods_that_must_not_share_a_host_do_not(spec: dict[str, Any]) -> None:
     spec = {key: value for key, value in spec.items() if key != "containers"}
-    of = state([node("a"), node("b"), node("c")], [pod("x", 4, on="a")])
+    of = state([node("a"), node("b"), node("c")], [stored("x", 4, on="a")])
     assert sorted(several(of, 3, spec)) == ["a", "b", "c"]
 
 
 def test_a_hard_spread_is_kept_and_otherwise_used_nodes_come_first() -> None:
-    of = state([node("a"), node("b")], [pod("x", 2, on="a")])
+    of = state([node("a"), node("b")], [stored("x", 2, on="a")])
     assert several(of, 4, spread(skew=2)) == ["a", "a", "b", "b"]
 
 
 def test_a_soft_spread_is_followed() -> None:
-    of = state([node("a"), node("b")], [pod("x", 2, on="a")])
+    of = state([node("a"), node("b")], [stored("x", 2, on="a")])
     assert sorted(several(of, 4, spread(when="ScheduleAnyway"))) == ["a", "a", "b", "b"]
 
 
@@ -168,10 +168,10 @@ def test_a_topology_key_that_no_node_has() -> None:
 def test_nodes_outside_of_every_domain_of_a_spread_come_last() -> None:
     """The scheduler takes none of them for a hard constraint, and any for anti-affinity."""
     nodes = [node("a", labels={ZONE: None}), node("b", labels={ZONE: "y"}), node("c", labels={ZONE: "z"})]
-    assert several(state(nodes, [pod("x", 4, on="a")]), 3, spread(ZONE)) == ["b", "c", "b"]
+    assert several(state(nodes, [stored("x", 4, on="a")]), 3, spread(ZONE)) == ["b", "c", "b"]
     soft = spread(ZONE, "ScheduleAnyway")
-    assert several(state(nodes, [pod("x", 4, on="a")]), 3, soft) == ["b", "c", "b"]
-    of = state([node("a", labels={ZONE: None}), node("b", labels={ZONE: "y"})], [pod("x", 4, on="a")])
+    assert several(state(nodes, [stored("x", 4, on="a")]), 3, soft) == ["b", "c", "b"]
+    of = state([node("a", labels={ZONE: None}), node("b", labels={ZONE: "y"})], [stored("x", 4, on="a")])
     assert several(of, 3, away(term(ZONE))) == ["a", "a", "a"]
 
 
@@ -199,13 +199,13 @@ def in_zones(*taken: dict[str, Any], gpus: int = 8, **zones: str) -> ClusterStat
     [
         pytest.param(in_zones(), spread(ZONE), ["a", "c", "a", "c"], id="zones by turns"),
         pytest.param(
-            in_zones(pod("x", 8, on="c")), spread(ZONE), ["a", ""], id="no second one beside a full zone without any"
+            in_zones(stored("x", 8, on="c")), spread(ZONE), ["a", ""], id="no second one beside a full zone without any"
         ),
         pytest.param(
-            in_zones(pod("x", 8, on="c")), spread(ZONE, skew=2), ["a", "a", ""], id="as many more as maxSkew says"
+            in_zones(stored("x", 8, on="c")), spread(ZONE, skew=2), ["a", "a", ""], id="as many more as maxSkew says"
         ),
         pytest.param(
-            in_zones(pod("x", 8, on="c")),
+            in_zones(stored("x", 8, on="c")),
             spread(ZONE) | {"nodeSelector": {ZONE: "y"}},
             ["a", "a", "a"],
             id="a zone that it does not select is no domain",
@@ -232,7 +232,7 @@ def test_only_nodes_that_a_hard_rule_allows_are_chosen(
 
 def test_replicas_go_to_both_zones_although_one_has_the_partly_used_nodes() -> None:
     zones = {f"{zone}{number}": zone for zone in "ab" for number in range(1, 5)}
-    of = in_zones(*[pod(f"x{number}", 1, on=f"a{number}") for number in range(1, 5)], **zones)
+    of = in_zones(*[stored(f"x{number}", 1, on=f"a{number}") for number in range(1, 5)], **zones)
     first = several(of, 4, {}, strategy="apart")
     assert sorted(name[0] for name in first) == ["a", "a", "b", "b"]
     assert len(set(first)) == 4
@@ -249,7 +249,7 @@ def test_replicas_are_spread_as_evenly_as_the_nodes_allow(
 ) -> None:
     """On nodes that all have room: over hosts exactly, and over zones as far as their hosts allow it."""
     names = {f"n{number}": zone for number, zone in enumerate(zones)}
-    others = [pod(f"x{name}", gpus, on=name) for name, gpus in zip(names, taken, strict=False) if gpus]
+    others = [stored(f"x{name}", gpus, on=name) for name, gpus in zip(names, taken, strict=False) if gpus]
     hosts = Counter(dict.fromkeys(names, 0))
     hosts.update(several(in_zones(*others, gpus=16, **names), replicas, {}, strategy=strategy))
     assert max(hosts.values()) - min(hosts.values()) <= 1

@@ -8,8 +8,9 @@ from typing import Any
 import pytest
 
 from tests.controlplane.nodes import node
+from tests.controlplane.objects import pod
 from tests.placement.placed import names, placed
-from tests.state.objects import pod, state
+from tests.state.objects import state, stored
 from webhook.placement.strategies import STRATEGIES
 
 EVERYTHING = [{"operator": "Exists"}]
@@ -49,8 +50,8 @@ def taint(key: str, effect: str = "NoSchedule", value: str = "") -> dict[str, st
 def test_a_node_with_a_penalty_comes_last_and_is_used_if_no_other_has_room(
     strategy: str, tolerations: list[dict[str, str]], about: dict[str, Any]
 ) -> None:
-    full, free = pod("x", 8, on="b"), pod("y", 7, on="a")
-    made = pod("p", owner="o", tolerations=tolerations)
+    full, free = stored("x", 8, on="b"), stored("y", 7, on="a")
+    made = stored("p", owner="o", tolerations=tolerations)
     of = state([node("a", **about), node("b")], [free])
     assert names(placed(of, made, strategy)) == ["b", "a"]
     of.pod_seen(full, 0)
@@ -58,7 +59,7 @@ def test_a_node_with_a_penalty_comes_last_and_is_used_if_no_other_has_room(
 
 
 def test_a_soft_taint_that_is_tolerated_does_not_count() -> None:
-    of = state([node("a", taints=[taint("team", "PreferNoSchedule")]), node("b")], [pod("y", 7, on="a")])
+    of = state([node("a", taints=[taint("team", "PreferNoSchedule")]), node("b")], [stored("y", 7, on="a")])
     assert names(placed(of, pod("p", tolerations=[{"key": "team", "operator": "Exists"}]))) == ["a", "b"]
 
 

@@ -10,8 +10,9 @@ import pytest
 
 from tests.builders import GPUS
 from tests.controlplane.nodes import node
+from tests.controlplane.objects import pod
 from tests.placement.placed import DEFAULTS, KEY, TAINT, affinity, expression, names, placed
-from tests.state.objects import GPU, placer, pod, state
+from tests.state.objects import GPU, placer, state, stored
 from webhook.kube.asked import AskedPod
 from webhook.kube.pod_requests import demand_of
 from webhook.placement.settings import Health, PlacementSettings
@@ -19,7 +20,7 @@ from webhook.placement.shared_cache import SharedCache
 
 
 def owned_by(kind: str) -> dict[str, Any]:
-    made = pod("p", owner="o")
+    made = stored("p", owner="o")
     made["metadata"]["ownerReferences"][0]["kind"] = kind
     return made
 
@@ -38,7 +39,7 @@ def with_metadata(**metadata: Any) -> dict[str, Any]:
         pytest.param(
             with_metadata(annotations={"kubernetes.io/config.mirror": "x"}), "static pod", id="a mirror of a static pod"
         ),
-        pytest.param(pod("p", on="gpu-a"), "nodeName is set", id="the node is already chosen"),
+        pytest.param(stored("p", on="gpu-a"), "nodeName is set", id="the node is already chosen"),
         pytest.param(pod("p", schedulingGates=[{"name": "g"}]), "scheduling gates", id="a gated pod"),
         pytest.param(
             with_metadata(labels={"kueue.x-k8s.io/queue-name": "q"}), "managed by Kueue", id="a pod in a Kueue queue"
@@ -52,7 +53,9 @@ def with_metadata(**metadata: Any) -> dict[str, Any]:
             pod("p", 0, resourceClaims=[{"name": "gpu"}]), "GPUs only through DRA", id="GPUs are claimed, not requested"
         ),
         pytest.param(pod("p", 0), "no GPU is asked for", id="a pod without GPUs"),
-        pytest.param(pod("p", asks={"cpu": "much"}), "a request is not a quantity", id="a request that is no quantity"),
+        pytest.param(
+            pod("p", limits={"cpu": "much"}), "a request is not a quantity", id="a request that is no quantity"
+        ),
         pytest.param(
             pod("p", tolerations=[{"operator": "Exists"}] * 300),
             "affinity or tolerations are too many to rank by",
@@ -91,11 +94,11 @@ def test_changes_of_nodes_and_pods_are_seen_at_once() -> None:
     changes: list[tuple[Callable[[], None], list[str]]] = [
         (lambda: None, ["a", "b"]),
         (lambda: of.node_seen(node("a", cordoned=True)), ["b"]),
-        (lambda: of.pod_seen(pod("x", 8, on="b"), 0), []),
+        (lambda: of.pod_seen(stored("x", 8, on="b"), 0), []),
         (lambda: of.node_seen(node("a")), ["a"]),
         (lambda: of.node_seen(node("c")), ["a", "c"]),
         (lambda: of.node_gone("a"), ["c"]),
-        (lambda: of.pod_gone(pod("x")), ["b", "c"]),
+        (lambda: of.pod_gone(stored("x")), ["b", "c"]),
         (lambda: of.node_seen(node("b", taints=[TAINT])), ["c"]),
     ]
     for change, left in changes:
@@ -165,7 +168,7 @@ def test_recent_demands_reach_the_strategies() -> None:
     of = state([node("a", labels={"nvidia.com/gpu.product": "H100"})])
     placed(of, pod("p"))
     for i in range(3):
-        of.pod_seen(pod(f"p{i}", 2, on="a", phase="Running", nodeSelector={"nvidia.com/gpu.product": "H100"}), 0)
+        of.pod_seen(stored(f"p{i}", 2, on="a", phase="Running", nodeSelector={"nvidia.com/gpu.product": "H100"}), 0)
     placed(of, pod("p"))
     view = placer(of)._ranker(DEFAULTS, GPUS)._view
     assert view.gpus == (GPU,)
@@ -193,7 +196,7 @@ def test_labels_of_the_nodes_that_could_take_a_pod(made: dict[str, Any], found: 
     away = node("d1", 0, labels={"a": "d", "cuda": "9"}, resources={"nvidia.com/gpu": "0"})
     closed = _told("e1", cuda="10", taints=[{"key": "team", "value": "x", "effect": "NoSchedule"}])
     nodes = [_told("a1"), _told("a2", cordoned=True), _told("b1", cuda="13"), _told("c1", 4, None), away, closed]
-    of = state([*nodes, node("cpu", 0)], [pod("x", 8, on="b1")])
+    of = state([*nodes, node("cpu", 0)], [stored("x", 8, on="b1")])
     assert placer(of).labels(AskedPod(made, GPUS), of.view(0), DEFAULTS, ("cuda", "a")) == found
     assert not placer(of).labels(AskedPod(made, GPUS), of.view(999), DEFAULTS, ("cuda", "a"))
     assert all(not any(each) for each in placer(of).labels(AskedPod(made, GPUS), of.view(0), DEFAULTS, ("none",)))

@@ -14,7 +14,7 @@ from tests.controlplane.nodes import node
 from tests.effort import times
 from tests.placement.oracle import feasible, matches, penalty
 from tests.placement.placed import UPGRADE, affinity, names, placed
-from tests.state.objects import GPU, placer, pod, state
+from tests.state.objects import GPU, placer, state, stored
 from webhook.framework.cluster_view import Placement
 from webhook.placement.settings import Health, PlacementSettings
 from webhook.state.state import ClusterState
@@ -93,7 +93,7 @@ def _pods(draw: st.DrawFn) -> dict[str, Any]:
     required = draw(st.lists(_TERMS, min_size=1, max_size=2)) if draw(st.booleans()) else []
     if preferred or required:
         spec["affinity"] = affinity(*required, preferred=preferred)
-    return pod(
+    return stored(
         "p",
         draw(st.integers(1, 4)),
         owner=draw(st.sampled_from([None, "o1", "o2"])),
@@ -121,7 +121,7 @@ def test_the_chosen_nodes_are_those_that_fit_and_the_order_is_kept(data: st.Data
             del nodes[name]
             of.node_gone(name)
         elif what == "bind":
-            made = pod(f"b{step}", data.draw(st.integers(0, 2)), on=name, owner="o1")
+            made = stored(f"b{step}", data.draw(st.integers(0, 2)), on=name, owner="o1")
             bound[made["metadata"]["name"]] = made
             of.pod_seen(made, 0)
         elif what == "unbind" and bound:
@@ -171,12 +171,12 @@ def _in_order(
 _SCRIPT = """
 from tests.builders import GPUS
 from tests.controlplane.nodes import node
-from tests.state.objects import pod, state
+from tests.state.objects import state, stored
 from tests.placement.placed import placed
 from webhook.kube.asked import AskedPod
 of = state([node(f"gpu-{i % 7}-{i}", labels={"zone": str(i % 3)}) for i in range(40)])
 for i in range(60):
-    made = pod(f"p{i}", 1 + i % 4, owner=f"o{i % 5}", nodeSelector={"zone": str(i % 3)})
+    made = stored(f"p{i}", 1 + i % 4, owner=f"o{i % 5}", nodeSelector={"zone": str(i % 3)})
     placement = placed(of, made, "spread" if i % 2 else "pack")
     of.reserve(AskedPod(made, GPUS), placement, 0)
     print(placement)

@@ -3,6 +3,7 @@
 import pytest
 
 from tests.controlplane.nodes import node
+from tests.controlplane.objects import pod
 from tests.placement.placed import affinity
 from tests.placement.pools import (
     A100,
@@ -27,7 +28,7 @@ from tests.placement.pools import (
     prefers,
     wishing,
 )
-from tests.state.objects import pod, state
+from tests.state.objects import state, stored
 from webhook.framework.cluster_view import Expression, Placement, Preferred
 from webhook.placement.settings import PlacementSettings
 
@@ -65,7 +66,7 @@ def test_nothing_changes(made: Object, by: PlacementSettings) -> None:
     ],
 )
 def test_the_policy_does_not_contradict_the_author_about_a_label(spec: Object) -> None:
-    found = placed(pod("p", **spec))
+    found = placed(stored("p", **spec))
     assert names(found)[:2] == ["a2", "s1"]
     assert found.preferred == ()
 
@@ -75,7 +76,7 @@ def test_the_policy_does_not_contradict_the_author_about_a_label(spec: Object) -
     [
         pytest.param(pod("p", schedulingGates=[{"name": "g"}]), "scheduling gates", id="a gated pod"),
         pytest.param(pod("p", schedulerName="volcano"), "another scheduler", id="a pod of another scheduler"),
-        pytest.param(pod("p", on="a1"), "nodeName is set", id="a pod that has its node"),
+        pytest.param(stored("p", on="a1"), "nodeName is set", id="a pod that has its node"),
     ],
 )
 def test_pods_that_others_place_get_no_preferences(made: Object, reason: str) -> None:

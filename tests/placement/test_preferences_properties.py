@@ -27,7 +27,7 @@ from tests.placement.pools import (
     policy,
     prefers,
 )
-from tests.state.objects import pod, state
+from tests.state.objects import state, stored
 from webhook.framework.node_terms import PREFERRED_TERMS
 from webhook.injectors.node_affinity import NodeAffinity
 from webhook.kube.json_patch import Edit
@@ -80,7 +80,7 @@ def test_the_affinity_and_the_ranking_agree(
 ) -> None:
     """By the scheduler's sum of the preferred terms, each ranked node is ahead of all later ones."""
     nodes = [node(f"n{i}", labels=each) for i, each in enumerate(labels)]
-    made = pod("p", **({"affinity": affinity(preferred=own)} if own else {}))
+    made = stored("p", **({"affinity": affinity(preferred=own)} if own else {}))
     made["metadata"]["annotations"] = annotations
     found = placed(made, policy(*preferences), state(nodes), strategy=strategy)
     edit = Edit(made)

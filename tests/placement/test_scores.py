@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 
 from tests.controlplane.nodes import node
 from tests.effort import times
-from tests.state.objects import GPU, pod, state
+from tests.state.objects import GPU, state, stored
 from webhook.kube.pod_requests import Demand
 from webhook.nodes.demands import View
 from webhook.nodes.table import Columns, Floats, Rows
@@ -82,7 +82,7 @@ def test_the_best_rows_are_found_after_any_changes(data: st.DataObject) -> None:
             elif what == 1:
                 of.node_seen(node(name, data.draw(st.integers(0, 8)), labels={"pool": "a"}))
             else:
-                of.pod_seen(pod(f"p{step}", data.draw(st.integers(0, 8)), on=name), 0)
+                of.pod_seen(stored(f"p{step}", data.draw(st.integers(0, 8)), on=name), 0)
         kept.refresh(of.nodes, View(1, (GPU,)))
         count = data.draw(st.integers(1, 5))
         assert best(kept, of, count) == expected(of, 1, count)
@@ -111,7 +111,7 @@ def test_more_changes_than_the_journal_keeps_are_applied() -> None:
     kept = scores()
     kept.refresh(of.nodes, View(1, (GPU,)))
     for _ in range(40_000):
-        made: dict[str, Any] = pod("p", 8, on="n000")
+        made: dict[str, Any] = stored("p", 8, on="n000")
         kind = of.usage.take(of.nodes.row_of["n001"], of.usage.kind(DEMAND))
         of.usage.give_back(of.nodes.row_of["n001"], kind)
     of.pod_seen(made, 0)
@@ -176,7 +176,7 @@ def test_cached_scores_equal_new_ones(spec: dict[str, Any], steps: list[Any]) ->
             elif what == "gone":
                 of.node_gone(made["metadata"]["name"])
             else:  # the row is there before the node is
-                of.pod_seen(pod("p", on=made["metadata"]["name"]), 0)
+                of.pod_seen(stored("p", on=made["metadata"]["name"]), 0)
         kept.refresh(of.nodes, view)
         new = scores(spec)
         new.refresh(of.nodes, view)

@@ -6,7 +6,8 @@ import pytest
 
 from tests.builders import GPUS
 from tests.controlplane.nodes import node
-from tests.state.objects import GPU, placer, pod, state
+from tests.controlplane.objects import pod
+from tests.state.objects import GPU, placer, state, stored
 from webhook.kube.asked import AskedPod
 from webhook.kube.gpus import one_on
 from webhook.placement.settings import PlacementSettings
@@ -37,7 +38,7 @@ def sliced(name: str, slots: int = 32, way: dict[str, str] = TIME_SLICING) -> di
 
 
 def ranked(of: ClusterState, gpus: int, strategy: str, **spec: Any) -> list[str]:
-    found = placer(of).place(AskedPod(pod("p", gpus, **spec), GPUS), of.view(0), DEFAULTS, strategy)
+    found = placer(of).place(AskedPod(stored("p", gpus, **spec), GPUS), of.view(0), DEFAULTS, strategy)
     return [each.node for each in found.nodes]
 
 
@@ -80,13 +81,13 @@ def test_how_many_slices_a_gpu_has(labels: dict[str, str], offered: int, wanted:
 @pytest.mark.parametrize("strategy", ["pack", "apart", "spread"])
 @pytest.mark.parametrize("there", [{"a": 30}, {"a": 1}, {"b": 6}, {}], ids=str)
 def test_whole_gpus_come_first_for_a_pod_of_two(strategy: str, there: dict[str, int], way: dict[str, str]) -> None:
-    of = state([sliced("a", way=way), node("b")], [pod(f"on-{name}", gpus, on=name) for name, gpus in there.items()])
+    of = state([sliced("a", way=way), node("b")], [stored(f"on-{name}", gpus, on=name) for name, gpus in there.items()])
     assert ranked(of, 2, strategy) == ["b", "a"]
 
 
 @by_way
 def test_shared_gpus_are_used_if_no_whole_gpus_are_left(way: dict[str, str]) -> None:
-    of = state([sliced("a", way=way), node("b")], [pod("x", 7, on="b")])
+    of = state([sliced("a", way=way), node("b")], [stored("x", 7, on="b")])
     assert ranked(of, 2, "pack") == ["a"]
 
 
@@ -103,7 +104,7 @@ def test_shared_gpus_are_used_if_no_whole_gpus_are_left(way: dict[str, str]) -> 
 def test_a_pod_that_would_get_several_shares_is_told_so(
     gpus: int, there: int, warned: bool, way: dict[str, str]
 ) -> None:
-    of = state([sliced("a", way=way), node("b")], [pod("x", there, on="b")])
+    of = state([sliced("a", way=way), node("b")], [stored("x", there, on="b")])
     found = placer(of).place(AskedPod(pod("p", gpus), GPUS), of.view(0), DEFAULTS, "pack")
     assert (found.warning is not None) is warned
     if found.warning:

@@ -7,8 +7,9 @@ import pytest
 
 from tests.builders import GPUS
 from tests.controlplane.nodes import node
+from tests.controlplane.objects import pod
 from tests.placement.placed import names
-from tests.state.objects import GPU, placer, pod, state
+from tests.state.objects import GPU, placer, state, stored
 from webhook.framework.cluster_view import MetricsStatus, Placement
 from webhook.kube.asked import AskedPod
 from webhook.nodes.utilisation import UNKNOWN
@@ -57,7 +58,7 @@ def test_the_other_node_comes_first(
         of.nodes.divide(replicas)
         if of.nodes.divided() and "idle" in first and not ({"busy", "avoid"} & first.keys()):
             of.nodes.columns.order[:2] = 0.5, 0.4  # both are this replica's
-        assert names(placed(of, pod("p", owner="o"), strategy)) == [other, one]
+        assert names(placed(of, stored("p", owner="o"), strategy)) == [other, one]
 
 
 @pytest.mark.parametrize("strategy", ["pack", "apart"])
@@ -72,7 +73,7 @@ def test_the_other_node_comes_first(
     ],
 )
 def test_a_partly_used_node_whose_free_gpus_are_fit_stays_first(strategy: str, use: dict[str, Any]) -> None:
-    of = used(state([node("a"), node("b")], [pod(f"x{i}", 1, on="b") for i in range(4)]), a=IDLE, b=use)
+    of = used(state([node("a"), node("b")], [stored(f"x{i}", 1, on="b") for i in range(4)]), a=IDLE, b=use)
     assert names(placed(of, pod("p"), strategy)) == ["b", "a"]
 
 
@@ -81,15 +82,15 @@ def test_nodes_with_enough_fit_gpus_come_before_others_and_none_is_refused(strat
     three, five = ({"idle": n, "busy": 8 - n, "utilisation": 0.5} for n in (3, 5))
     of = used(state([node(name) for name in "abc"]), a=IDLE | three, b=IDLE | five, c=IDLE)
     assert names(placed(of, pod("p", 4), strategy)) == ["c", "b", "a"]
-    of.pod_seen(pod("x", 8, on="c"), 0)
-    of.pod_seen(pod("y", 1, on="b"), 0)
+    of.pod_seen(stored("x", 8, on="c"), 0)
+    of.pod_seen(stored("y", 1, on="b"), 0)
     assert names(placed(of, pod("p", 8), strategy)) == ["a"]
 
 
 @pytest.mark.parametrize("strategy", STRATEGIES)
 def test_of_nodes_with_shared_gpus_the_least_used_comes_first(strategy: str) -> None:
     shared = {"nvidia.com/gpu.replicas": "4"}
-    of = state([node(name, 8, labels=shared) for name in "ab"], [pod("x", 4, on="a"), pod("y", 2, on="b")])
+    of = state([node(name, 8, labels=shared) for name in "ab"], [stored("x", 4, on="a"), stored("y", 2, on="b")])
     used(of, a={**IDLE, "measured": 2, "idle": 1, "busy": 1, "utilisation": 0.2, "known": 2})
     used(of, b={**IDLE, "measured": 2, "idle": 0, "busy": 2, "utilisation": 0.9, "known": 2})
     assert names(placed(of, pod("p"), strategy)) == ["a", "b"]
@@ -124,7 +125,8 @@ def test_a_placement_says_what_it_was_ranked_by(
 
 def test_allocated_gpus_of_all_resources_count() -> None:
     slices = "nvidia.com/mig-1g.10gb"
-    of = state([node("a", 4, resources={slices: "14"})], [pod("x", 0, on="a", asks={slices: "7"}), pod("y", 1, on="a")])
+    taken = [stored("x", 0, on="a", limits={slices: "7"}), stored("y", 1, on="a")]
+    of = state([node("a", 4, resources={slices: "14"})], taken)
     used(of, a={**IDLE, "measured": 18, "idle": 9, "busy": 9, "known": 18})
     rows = np.array([of.nodes.row_of["a"]])
     assert usable_gpus(of.nodes.columns, rows, (GPU, slices), GPU).tolist() == [3 - 1]

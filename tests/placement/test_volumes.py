@@ -8,7 +8,7 @@ import pytest
 from tests.builders import GPUS
 from tests.controlplane.nodes import node
 from tests.placement.placed import names, placed
-from tests.state.objects import pod, state
+from tests.state.objects import state, stored
 from webhook.kube.asked import AskedPod
 from webhook.placement.placer import FOLLOWS
 from webhook.state.state import ClusterState
@@ -31,7 +31,7 @@ def volume(name: str, labels: Any = None, **where: list[str]) -> dict[str, Any]:
 def cluster(claims: Iterable[Any], volumes: Iterable[Any], *, known: bool = True) -> ClusterState:
     """Nodes a and b in zone x, c in zone y; `a` is the fullest."""
     zones = {"a": "x", "b": "x", "c": "y"}
-    of = state([node(name, labels={ZONE: zone}) for name, zone in zones.items()], [pod("there", 7, on="a")])
+    of = state([node(name, labels={ZONE: zone}) for name, zone in zones.items()], [stored("there", 7, on="a")])
     if known:
         of.replace("persistentvolumeclaims", claims, 0)
         of.replace("persistentvolumes", volumes, 0)
@@ -40,7 +40,7 @@ def cluster(claims: Iterable[Any], volumes: Iterable[Any], *, known: bool = True
 
 def using(*claims: str, owner: str | None = "chat", kind: str = "ReplicaSet", **made: Any) -> dict[str, Any]:
     volumes = [{"name": name, "persistentVolumeClaim": {"claimName": name}} for name in claims]
-    found = pod("p", owner=owner, volumes=[*volumes, {"name": "tmp", "emptyDir": {}}], **made)
+    found = stored("p", owner=owner, volumes=[*volumes, {"name": "tmp", "emptyDir": {}}], **made)
     for reference in found["metadata"].get("ownerReferences", ()):
         reference["kind"] = kind
     return found

@@ -123,7 +123,7 @@ def test_a_strategy_that_is_registered_is_known_to_policies_and_chooses(monkeypa
     settings = Policy.load(text).file.profiles["default"].placement
     of = state([node("a", cpu="16"), node("b", cpu="64"), node("c", cpu="32")])
     placement = placer(of).place(
-        AskedPod(objects.pod("p"), GPUS), of.view(0), settings, settings.strategy("training"), "training"
+        AskedPod(objects.stored("p"), GPUS), of.view(0), settings, settings.strategy("training"), "training"
     )
     assert [ranked.node for ranked in placement.nodes] == ["b", "c", "a"]
     assert placement.strategy == "mostCpu"

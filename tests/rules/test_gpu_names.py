@@ -39,8 +39,6 @@ ALLOWED: dict[str, Case] = {
     ),
 }
 
-_LIMITS = "spec.containers[0].resources.limits"
-
 
 def _message(name: str, meant: str = GPU, part: str = "limits") -> list[str]:
     return [

@@ -7,7 +7,7 @@ from typing import Any
 
 import orjson
 
-from tests.controlplane.objects import pod as written
+from tests.controlplane.objects import pod
 from webhook.kube.pod import DECISION
 from webhook.placement.placer import Placer
 from webhook.state.objects import REQUIRED, ListKind
@@ -17,30 +17,33 @@ GPU = "nvidia.com/gpu"
 Object = dict[str, Any]
 
 
-def pod(
+def stored(
     name: str,
     gpus: int = 1,
     *,
     on: str | None = None,
     owner: str | None = None,
     phase: str = "",
-    asks: Mapping[str, str] | None = None,
+    limits: Mapping[str, str] | None = None,
     ranked: Iterable[str] = (),
     prefers: Iterable[str] | None = None,
     unschedulable: bool = False,
     nominated: str = "",
-    **spec: Any,
+    **written: Any,
 ) -> Object:
-    """A pod as the API server returns it, bound to the node `on`. `ranked`: the nodes in its decision annotation. `prefers`: the
-    nodes in its own affinity; the ranked ones by default."""
-    asked = {"cpu": "4", "memory": "16Gi", **(asks or {}), **({GPU: str(gpus)} if gpus else {})}
+    """A pod as the API server returns it: with a namespace, a uid, requests that equal its limits, and what became of it since.
+
+    `on`: its node. `owner`: its ReplicaSet. `limits`: beside those of GPUs and 4 CPUs. `ranked`: the nodes in its decision
+    annotation. `prefers`: the nodes in its own affinity, the ranked ones by default. `written`: arguments of `pod`.
+    """
+    asked = {"cpu": "4", "memory": "16Gi", **(limits or {}), **({GPU: str(gpus)} if gpus else {})}
     ranked = list(ranked)
     preferred = ranked if prefers is None else list(prefers)
     if preferred:
-        spec["affinity"] = {"nodeAffinity": {"preferredDuringSchedulingIgnoredDuringExecution": _terms(preferred)}}
+        written["affinity"] = {"nodeAffinity": {"preferredDuringSchedulingIgnoredDuringExecution": _terms(preferred)}}
     if on:
-        spec["nodeName"] = on
-    made = written(name, 0, limits=asked, requests=asked, namespace="team-a", labels={"app": None}, **spec)
+        written["nodeName"] = on
+    made = pod(name, 0, limits=asked, requests=asked, namespace="team-a", **written)
     made["metadata"]["uid"] = f"uid-{name}"
     if owner:
         reference = {"kind": "ReplicaSet", "name": owner, "uid": owner, "controller": True}

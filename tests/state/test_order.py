@@ -10,7 +10,7 @@ from tests.builders import GPUS
 from tests.controlplane.nodes import node
 from tests.effort import times
 from tests.nodes.test_ledger import A, B, C, chosen
-from tests.state.objects import GPU, admitted, facts, pod, state
+from tests.state.objects import GPU, admitted, facts, state, stored
 from webhook.kube.asked import AskedPod
 
 NAMES = (A, B, C)
@@ -27,7 +27,7 @@ _NODES = st.builds(
     provider=st.sampled_from(["", "gce://project/zone/name"]),
 )
 _PODS = st.builds(
-    pod,
+    stored,
     st.sampled_from(["p", "q", "r", "s"]),
     st.integers(0, 3),
     on=st.sampled_from([None, *NAMES]),
@@ -74,7 +74,7 @@ class AnyOrder(RuleBasedStateMachine):
     @rule(name=st.sampled_from(["p", "q", "r", "s"]))
     def pod_gone(self, name: str) -> None:
         self.pods.pop(name, None)
-        self.of.pod_gone(pod(name))
+        self.of.pod_gone(stored(name))
 
     @rule(made=_PODS, nodes=st.lists(st.sampled_from(NAMES), unique=True, min_size=1, max_size=3))
     def reserve(self, made: dict[str, Any], nodes: list[str]) -> None:

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from tests.controlplane.nodes import node
-from tests.state.objects import GPU, facts, free, pod, state
+from tests.state.objects import GPU, facts, free, state, stored
 from webhook.framework.cluster_view import PriorityClass
 from webhook.nodes.utilisation import UNKNOWN, PodUse
 from webhook.state.state import ClusterState
@@ -19,19 +19,19 @@ from webhook.state.state import ClusterState
 @pytest.mark.parametrize(
     ("made", "left"),
     [
-        pytest.param(pod("p", on="gpu-a", phase="Succeeded"), 8, id="a pod that has succeeded holds nothing"),
-        pytest.param(pod("p", on="gpu-a", phase="Failed"), 8, id="a pod that has failed holds nothing"),
-        pytest.param(pod("p"), 8, id="a pod that is not bound and has no ranked nodes holds nothing"),
-        pytest.param(pod("p", on="gpu-b"), 8, id="a pod on another node holds nothing here"),
-        pytest.param(pod("p", on="gpu-a"), 7, id="a bound pod counts before it runs"),
-        pytest.param(pod("p", on="gpu-a", phase="Running"), 7, id="a running pod counts"),
-        pytest.param(pod("p", 4, on="gpu-a"), 4, id="every GPU that is asked for counts"),
+        pytest.param(stored("p", on="gpu-a", phase="Succeeded"), 8, id="a pod that has succeeded holds nothing"),
+        pytest.param(stored("p", on="gpu-a", phase="Failed"), 8, id="a pod that has failed holds nothing"),
+        pytest.param(stored("p"), 8, id="a pod that is not bound and has no ranked nodes holds nothing"),
+        pytest.param(stored("p", on="gpu-b"), 8, id="a pod on another node holds nothing here"),
+        pytest.param(stored("p", on="gpu-a"), 7, id="a bound pod counts before it runs"),
+        pytest.param(stored("p", on="gpu-a", phase="Running"), 7, id="a running pod counts"),
+        pytest.param(stored("p", 4, on="gpu-a"), 4, id="every GPU that is asked for counts"),
         pytest.param(
-            pod("p", on="gpu-a", initContainers=[{"name": "i", "resources": {"limits": {GPU: "5"}}}]),
+            stored("p", on="gpu-a", initContainers=[{"name": "i", "resources": {"limits": {GPU: "5"}}}]),
             3,
             id="an init container that needs more than the rest counts instead",
         ),
-        pytest.param(pod("p", on="gpu-a", asks={GPU: "1"}), 7, id="a request equal to the limit counts once"),
+        pytest.param(stored("p", on="gpu-a", limits={GPU: "1"}), 7, id="a request equal to the limit counts once"),
     ],
 )
 def test_a_pod_counts_as_the_scheduler_counts_it(made: dict[str, Any], left: int) -> None:
@@ -39,7 +39,7 @@ def test_a_pod_counts_as_the_scheduler_counts_it(made: dict[str, Any], left: int
 
 
 def test_a_terminating_pod_counts_until_it_is_gone() -> None:
-    made = pod("p", on="gpu-a")
+    made = stored("p", on="gpu-a")
     made["metadata"]["deletionTimestamp"] = "2026-01-01T00:00:00Z"
     of = state([node("gpu-a")], [made])
     assert free(of, "gpu-a") == 7
@@ -62,7 +62,7 @@ DEFERRED = PENDING | {"reason": "Deferred"}
 )
 def test_what_a_resize_asks_for_counts_unless_the_kubelet_cannot_give_it(status: dict[str, Any], cpu: int) -> None:
     """Otherwise a tenant would fill every node that has one of his pods."""
-    resized = pod("p", 2, on="gpu-a", asks={"cpu": "1000", "memory": "1Gi"})
+    resized = stored("p", 2, on="gpu-a", limits={"cpu": "1000", "memory": "1Gi"})
     given = {"name": resized["spec"]["containers"][0]["name"], "allocatedResources": {"cpu": "4", "memory": "1Gi"}}
     helper = {"name": "helper", "restartPolicy": "Always", "resources": {"requests": {"cpu": "900"}}}
     resized["spec"]["initContainers"] = [helper]
@@ -78,20 +78,20 @@ def test_what_a_resize_asks_for_counts_unless_the_kubelet_cannot_give_it(status:
 
 
 def test_a_resize_of_a_whole_pod_that_the_kubelet_cannot_give_does_not_count() -> None:
-    resized = pod("p", 2, on="gpu-a", asks={"cpu": "1"})
+    resized = stored("p", 2, on="gpu-a", limits={"cpu": "1"})
     resized["spec"]["resources"] = {"requests": {"cpu": "1000"}}
     resized["status"] = {"phase": "Running", "conditions": [PENDING], "allocatedResources": {"cpu": "8"}}
     assert free(state([node("gpu-a", cpu="100")], [resized]), "gpu-a", "cpu") == 92_000
 
 
 def test_malformed_quantities_do_not_stop_the_state() -> None:
-    of = state([node("gpu-a", cpu="nonsense")], [pod("p", on="gpu-a", asks={"cpu": "much"})])
+    of = state([node("gpu-a", cpu="nonsense")], [stored("p", on="gpu-a", limits={"cpu": "much"})])
     assert free(of, "gpu-a", "pods") == 109
     assert free(of, "gpu-a", "cpu") == 0
 
 
 def test_absurd_quantities_do_not_overflow() -> None:
-    pods = [pod(f"p{i}", on="gpu-a", asks={"memory": "9E"}) for i in range(100)]
+    pods = [stored(f"p{i}", on="gpu-a", limits={"memory": "9E"}) for i in range(100)]
     of = state([node("gpu-a", memory="8E")], pods)
     assert free(of, "gpu-a", "memory") < 0
 
@@ -202,18 +202,18 @@ def test_pods_on_nodes_that_do_not_exist_cost_no_review_anything() -> None:
     of = state([node("a")])
     order = of.nodes.by_name()
     for number in range(100):
-        of.pod_seen(pod(f"p{number}", on=f"no-such-{number}"), 0)
+        of.pod_seen(stored(f"p{number}", on=f"no-such-{number}"), 0)
     assert list(of.nodes.row_of) == ["a"]
     assert of.nodes.by_name() is order
     assert len(of.known("pods")) == 100
     for number in range(100):
-        of.pod_gone(pod(f"p{number}"))
+        of.pod_gone(stored(f"p{number}"))
     assert of.known("pods") == []
 
 
 def test_a_pod_that_is_seen_before_its_new_node_counts_there_once_it_comes() -> None:
     of = state([node("a")])
-    made = pod("p", 2, on="new")
+    made = stored("p", 2, on="new")
     of.pod_seen(made, 0)
     assert of.is_bound(made)
     of.node_seen(node("new"))
@@ -252,11 +252,11 @@ def test_a_waiting_pod_holds_its_node_only_where_a_node_is_chosen(
     of = state([node("a")])
     if labels is not None:
         of.seen("namespaces", labelled("team-a", labels), 0)
-    of.pod_seen(pod("p", 8, ranked=["a"], **spec), 0)
+    of.pod_seen(stored("p", 8, ranked=["a"], **spec), 0)
     assert (free(of, "a") == 0) is held
 
 
 def test_a_forged_decision_for_a_node_that_does_not_exist_holds_nothing() -> None:
     of = state([node("a")])
-    of.pod_seen(pod("p", 8, ranked=["no-such"]), 0)
+    of.pod_seen(stored("p", 8, ranked=["no-such"]), 0)
     assert (list(of.nodes.row_of), of.ledger.counts.seen) == (["a"], 0)

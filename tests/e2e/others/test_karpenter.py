@@ -163,24 +163,26 @@ def _on_demand(found: Json) -> Json:
     return found
 
 
-CASES = {
-    "a Job of 8 pods of one GPU": ([job("trainer", 8, 1)], 1, None),
-    "a gang of 4 pods of 8 GPUs": ([job("gang", 4, 8)], 4, None),
-    "a service of 6 replicas": ([deployment("served", 6)], 1, None),
-    "a service of 12 replicas, and another one": ([deployment("served", 12), deployment("other", 4)], 2, None),
-    "a Job, once there is a machine": ([deployment("served", 2), job("trainer", 8, 1)], 2, None),
-    "pods that their author prefers on-demand": (
+CASES = [
+    pytest.param([job("trainer", 8, 1)], 1, None, id="a Job of 8 pods of one GPU"),
+    pytest.param([job("gang", 4, 8)], 4, None, id="a gang of 4 pods of 8 GPUs"),
+    pytest.param([deployment("served", 6)], 1, None, id="a service of 6 replicas"),
+    pytest.param(
+        [deployment("served", 12), deployment("other", 4)], 2, None, id="a service of 12 replicas, and another one"
+    ),
+    pytest.param([deployment("served", 2), job("trainer", 8, 1)], 2, None, id="a Job, once there is a machine"),
+    pytest.param(
         [_on_demand(job("first", 1, 4)), _on_demand(job("then", 3, 4))],
         2,
         None,
+        id="pods that their author prefers on-demand",
     ),
-    "a service of 12 replicas that is left with 4": ([deployment("served", 12)], 1, _consolidated),
-}
+    pytest.param([deployment("served", 12)], 1, _consolidated, id="a service of 12 replicas that is left with 4"),
+]
 
 
-@pytest.mark.parametrize("case", CASES.values(), ids=CASES)
-def test_as_many_machines_as_without_us(case: tuple[list[Json], int, Then | None], room: Room) -> None:
-    objects, machines, then = case
+@pytest.mark.parametrize(("objects", "machines", "then"), CASES)
+def test_as_many_machines_as_without_us(objects: list[Json], machines: int, then: Then | None, room: Room) -> None:
     ours, plain = (asyncio.run(made_of(room, with_us, objects, then)) for with_us in (True, False))
     room.check()
     assert (len(ours.machines), len(plain.machines)) == (machines, machines)

@@ -11,10 +11,10 @@ from tests.e2e.others.room import Room
 
 pytestmark = pytest.mark.others
 OTHERS = {"karpenter-1.4": test_karpenter.setup}
-CASES = {id: case for id, case in test_karpenter.CASES.items() if case[2] is None}
+CASES = [case for case in test_karpenter.CASES if case.values[2] is None]
 
 
-@pytest.mark.parametrize(("objects", "machines", "_"), CASES.values(), ids=CASES)
+@pytest.mark.parametrize(("objects", "machines", "_"), CASES)
 def test_as_many_machines_as_without_us(objects: list[test_karpenter.Json], machines: int, _: None, room: Room) -> None:
     """No pod has a chosen node that waits for a machine."""
     ours, plain = (asyncio.run(test_karpenter.made_of(room, with_us, objects)) for with_us in (True, False))

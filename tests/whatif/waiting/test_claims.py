@@ -126,19 +126,23 @@ def test_who_holds_the_counters_of_a_gpu_is_named(tmp_path: Path) -> None:
     assert (cause.fixes[0].words, cause.helps) == ("wait for pod/holds in team to end", 1)
 
 
-CAPACITIES = {
-    "as much as is asked for": ([("10Gi", {"matchLabels": {HOSTNAME: "n"}})], ""),
-    "less": ([("4Gi", {"matchLabels": {HOSTNAME: "n"}})], "at most 4Gi there"),
-    "more, of another node": ([("99Gi", {"matchLabels": {HOSTNAME: "m"}})], "at most nothing there"),
-    "more, of nobody": ([("99Gi", None)], "at most nothing there"),
-    "more, of all nodes": ([("99Gi", {})], ""),
-    "more, by two labels": ([("99Gi", {"matchLabels": {HOSTNAME: "n", "kubernetes.io/os": "linux"}})], ""),
-    "more, by an expression": ([("99Gi", {"matchExpressions": [{"key": HOSTNAME, "operator": "Exists"}]})], ""),
-    "none known": ([], "at most nothing there"),
-}
+CAPACITIES = [
+    pytest.param([("10Gi", {"matchLabels": {HOSTNAME: "n"}})], "", id="as much as is asked for"),
+    pytest.param([("4Gi", {"matchLabels": {HOSTNAME: "n"}})], "at most 4Gi there", id="less"),
+    pytest.param([("99Gi", {"matchLabels": {HOSTNAME: "m"}})], "at most nothing there", id="more, of another node"),
+    pytest.param([("99Gi", None)], "at most nothing there", id="more, of nobody"),
+    pytest.param([("99Gi", {})], "", id="more, of all nodes"),
+    pytest.param(
+        [("99Gi", {"matchLabels": {HOSTNAME: "n", "kubernetes.io/os": "linux"}})], "", id="more, by two labels"
+    ),
+    pytest.param(
+        [("99Gi", {"matchExpressions": [{"key": HOSTNAME, "operator": "Exists"}]})], "", id="more, by an expression"
+    ),
+    pytest.param([], "at most nothing there", id="none known"),
+]
 
 
-@pytest.mark.parametrize(("capacities", "text"), CAPACITIES.values(), ids=CAPACITIES)
+@pytest.mark.parametrize(("capacities", "text"), CAPACITIES)
 @pytest.mark.parametrize("says", [True, False])
 def test_the_storage_that_a_driver_has(
     tmp_path: Path, capacities: list[tuple[str, Json | None]], text: str, says: bool

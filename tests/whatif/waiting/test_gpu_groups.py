@@ -41,8 +41,7 @@ def unlabelled(name: str, number: int) -> Json:
 
 def shared(group: str, on: str, *fractions: str) -> list[Json]:
     """A GPU of which pods have these parts."""
-    pods = [reservation(group, on), *[part(f"{group}-{n}", each, group, on=on) for n, each in enumerate(fractions)]]
-    return [{"apiVersion": "v1", "kind": "Pod", **each} for each in pods]
+    return [reservation(group, on), *[part(f"{group}-{n}", each, group, on=on) for n, each in enumerate(fractions)]]
 
 
 def parts(name: str, pods: int, **notes: str) -> Json:

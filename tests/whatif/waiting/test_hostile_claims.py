@@ -5,11 +5,8 @@ Covers whatif.waiting.free_devices.
 
 from __future__ import annotations
 
-import sys
 from collections.abc import Iterator
-from contextlib import contextmanager
 from pathlib import Path
-from typing import Any
 
 import orjson
 import pytest
@@ -19,6 +16,7 @@ from bench.tenant_world import forged
 from tests.cli.objects import Json, call, write
 from tests.controlplane.nodes import node
 from tests.controlplane.objects import pod
+from tests.effort import counted
 from tests.whatif.waiting.waits import DEVICE_CLASS, answer, claiming, obj
 from webhook.whatif import offline
 
@@ -35,25 +33,6 @@ def claim(name: str, text: str) -> Json:
     text = text.replace("gpu.nvidia.com", "gpu.x").replace("productName", "model")
     asked = {"deviceClassName": "dc", "selectors": [{"cel": {"expression": text}}]}
     return obj("ResourceClaim", name, {"devices": {"requests": [{"name": "r", "exactly": asked}]}})
-
-
-class Calls:
-    count = 0
-
-
-@contextmanager
-def counted() -> Iterator[Calls]:
-    """The calls of functions within."""
-    calls = Calls()
-
-    def called(_: Any, event: str, __: Any) -> None:
-        calls.count += event in ("call", "c_call")
-
-    sys.setprofile(called)
-    try:
-        yield calls
-    finally:
-        sys.setprofile(None)
 
 
 def test_pending_ends_whatever_the_expressions_of_a_snapshot_are(tmp_path: Path) -> None:

@@ -14,7 +14,7 @@ from tests.builders import GPUS
 from tests.cli.objects import Json, placed, snapshot
 from tests.controlplane.nodes import node
 from tests.placement.placed import affinity
-from tests.state.objects import GPU, pod
+from tests.state.objects import GPU, stored
 from webhook.framework.cluster_view import Placement
 from webhook.kube.asked import AskedPod
 from webhook.placement.feasible import AFFINITY, CORDONED, NOT_READY, SELECTOR, TAINTED
@@ -94,21 +94,21 @@ def pods(draw: st.DrawFn) -> Json:
         st.sampled_from([{}, {}, {"nvidia.com/mig-1g.10gb": "1"}, {"ephemeral-storage": "2Ti"}, {"rdma/hca": "1"}])
     )
     spec |= {"priority": draw(PRIORITIES), "tolerations": draw(st.lists(TOLERATIONS, max_size=3))}
-    return pod("waits", draw(st.integers(1, 8)), asks=asks, **spec)
+    return stored("waits", draw(st.integers(1, 8)), limits=asks, **spec)
 
 
 def preempting(number: int, gpus: int, priority: int) -> Json:
     """A pod that waits on the node n0 for the end of those that it preempted."""
-    return {"kind": "Pod", "apiVersion": "v1", **pod(f"next-{number}", gpus, nominated="n0", priority=priority)}
+    return stored(f"next-{number}", gpus, nominated="n0", priority=priority)
 
 
 @st.composite
 def clusters(draw: st.DrawFn) -> list[Json]:
-    there = [draw(nodes(f"n{number}")) for number in range(draw(st.integers(1, 5)))]
-    found = [{"kind": "Node", "apiVersion": "v1", **each} for each in there]
+    count = draw(st.integers(1, 5))
+    found = [draw(nodes(f"n{number}")) for number in range(count)]
     for number in range(draw(st.integers(0, 3))):
-        made = pod(f"on-{number}", draw(st.integers(0, 8)))
-        found.append({"kind": "Pod", "apiVersion": "v1", **placed(made, f"n{draw(st.integers(0, len(there) - 1))}")})
+        made = stored(f"on-{number}", draw(st.integers(0, 8)))
+        found.append(placed(made, f"n{draw(st.integers(0, count - 1))}"))
     for number in range(draw(st.integers(0, 2))):
         found.append(preempting(number, draw(st.sampled_from([1, 4, 8])), draw(PRIORITIES)))
     if draw(st.sampled_from([False, False, True])):
@@ -120,7 +120,7 @@ def clusters(draw: st.DrawFn) -> list[Json]:
 
 def excluded(folder: Path, cluster: list[Json], made: Json) -> tuple[Placement, dict[str, set[str]], int]:
     """What the record says of a pod, which nodes `why` excludes by each word of the record, and the number of nodes."""
-    waiting = {"kind": "Pod", "apiVersion": "v1", **placed(made, None, **made["status"])}
+    waiting = placed(made, None, **made["status"])
     found = snapshot(folder, *cluster, waiting)
     state = found.state
     record = Placer(state).place(AskedPod(waiting, GPUS), state.view(found.taken), AS_THE_SCHEDULER, "pack")
@@ -132,19 +132,21 @@ def excluded(folder: Path, cluster: list[Json], made: Json) -> tuple[Placement, 
     return record, by_word, len(found.nodes)
 
 
-NOMINATED = {
-    "by a pod of a higher priority": ([preempting(0, 8, 9)], pod("waits", 4, priority=5), 0),
-    "by a pod of the same priority": ([preempting(0, 8, 5)], pod("waits", 4, priority=5), 0),
-    "by a pod of a lower priority": ([preempting(0, 8, 5)], pod("waits", 4, priority=9), 1),
-    "by two pods, either of which leaves enough": ([preempting(n, 4, 9) for n in range(2)], pod("waits", 4), 0),
-    "by the pod itself": ([], pod("waits", 8, nominated="n0"), 1),
-}
+NOMINATED = [
+    pytest.param([preempting(0, 8, 9)], stored("waits", 4, priority=5), 0, id="by a pod of a higher priority"),
+    pytest.param([preempting(0, 8, 5)], stored("waits", 4, priority=5), 0, id="by a pod of the same priority"),
+    pytest.param([preempting(0, 8, 5)], stored("waits", 4, priority=9), 1, id="by a pod of a lower priority"),
+    pytest.param(
+        [preempting(n, 4, 9) for n in range(2)], stored("waits", 4), 0, id="by two pods, either of which leaves enough"
+    ),
+    pytest.param([], stored("waits", 8, nominated="n0"), 1, id="by the pod itself"),
+]
 
 
-@pytest.mark.parametrize(("others", "made", "fit"), NOMINATED.values(), ids=NOMINATED)
+@pytest.mark.parametrize(("others", "made", "fit"), NOMINATED)
 def test_what_is_kept_for_a_pod_that_preempted_others(tmp_path: Path, others: list[Json], made: Json, fit: int) -> None:
     """As the scheduler keeps it: from pods of no higher priority, for all of them together."""
-    record, by_word, _ = excluded(tmp_path, [{"kind": "Node", "apiVersion": "v1", **node("n0")}, *others], made)
+    record, by_word, _ = excluded(tmp_path, [node("n0"), *others], made)
     assert (len(record.nodes), by_word) == (fit, {} if fit else {AMOUNTS: {"n0"}})
 
 
@@ -168,6 +170,6 @@ def test_the_record_and_pending_exclude_the_same_nodes(cluster: list[Json], made
 )
 def test_a_taint_that_passes_has_one_word(tmp_path: Path, key: str) -> None:
     tainted = node("n0", taints=[{"key": key, "value": "", "effect": "NoSchedule"}])
-    record, by_word, _ = excluded(tmp_path, [{"kind": "Node", "apiVersion": "v1", **tainted}], pod("waits"))
+    record, by_word, _ = excluded(tmp_path, [tainted], stored("waits"))
     assert record.rejected == ((NOT_READY, 1),)
     assert by_word == {NOT_READY: {"n0"}}
