@@ -134,7 +134,7 @@ def table(rules: Rules = Rules()) -> Iterator[str]:  # noqa: B008  it is immutab
 def details(rules: Rules = Rules()) -> Iterator[str]:  # noqa: B008  it is immutable
     for name, rule in named(rules):
         yield from ("", f"### {name}", "")
-        yield from _markdown(documentation(rule))
+        yield from re.sub(r"\n\n\n+", "\n\n", "\n".join(_markdown(documentation(rule)))).strip().split("\n")
         yield from _settings(rule)
     yield ""
 

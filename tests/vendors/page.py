@@ -38,7 +38,6 @@ class Kind(NamedTuple):
 KINDS: Final[dict[type[Any], Kind]] = {
     model.Resource: Kind("resources", lambda of: f"`{of.name}`: {_ONE[of.one]}{f', of `{of.of}`' if of.of else ''}"),
     model.DeviceClass: Kind("classes of DRA", lambda of: f"`{of.name}`"),
-    model.Label: Kind("labels of nodes", lambda of: f"`{of.key}`: {of.says}"),
     model.Divided: Kind("what makes it a part", lambda of: f"`{of.key}={of.value}`: `{of.resource}` is a {of.one}"),
     model.Taint: Kind("taints", lambda of: f"`{of.key}{f'={of.value}' if of.value else ''}`"),
     model.Variable: Kind("variables", lambda of: f"`{of.name}`: {_GIVES[of.gives]}{_none(of)}"),
