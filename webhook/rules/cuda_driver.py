@@ -88,7 +88,7 @@ class CudaDriver(Rule):
             yield Finding(
                 path=f"{container.field}.{need.field}",
                 seen=f"{need.seen} in container {quoted(container.name)}",
-                wanted=f"what the driver of some node knows that could take the pod: the newest is {newest.words}",
+                wanted=f"a CUDA that the driver of a node for the pod knows: the newest is {newest.words}",
                 fix=_FIX,
             )
 

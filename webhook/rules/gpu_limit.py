@@ -30,7 +30,7 @@ from webhook.text import plural, quoted
 
 _MANY = 1_000_000
 """More GPUs than any limit. Counted up to here, no sum overflows."""
-_FEWER = "Ask for fewer, or spread the work over several pods, as a Job with parallelism does"
+_FEWER = "Ask for fewer, or spread the work over several pods, for example by a Job with parallelism"
 
 
 class GpuLimit(Rule):

@@ -86,7 +86,7 @@ class PriorityClassAllowed(Rule):
             yield Finding(
                 path="spec.priorityClassName",
                 seen=f"none in a pod of a group, with a label for class {context.workload.name}",
-                wanted=f"{asked}, in the PodGroup too: their priorities must be equal, so the label alone gives none",
+                wanted=f"{asked}, in the PodGroup too: both need the same priority, so the label alone does nothing",
                 fix="Name it in both, or remove the label",
                 only_warn=True,
             )
