@@ -53,7 +53,7 @@ def rows(settings: Settings, names: list[str], above: str = "") -> Iterator[str]
                 yield f"| `{key}` | | {said} |"
             yield from rows(value, [*type(value).model_fields], f"{key}.")
         else:
-            yield f"| `{key}` | {_default(value)} | {text} |"
+            yield f"| `{key}` | {default(value)} | {text} |"
             yield from _of_entries(info.annotation, key)
 
 
@@ -65,7 +65,8 @@ def _of_entries(annotation: Any, key: str) -> Iterator[str]:
                 yield f"| `{key}[].{info.alias or name}` | | {_first(info.description or '')} |"
 
 
-def _default(value: Any) -> str:
+def default(value: Any) -> str:
+    """As the page shows it: how many entries it has, if it is long."""
     written = flow(plain(value))
     if len(written) <= _LONGEST:
         return f"`{written}`".replace("|", "\\|")

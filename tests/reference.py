@@ -124,21 +124,18 @@ async def _registered() -> list[tuple[str, str, tuple[str, ...], str]]:
 
 
 def table(rules: Rules = Rules()) -> Iterator[str]:  # noqa: B008  it is immutable
-    yield from ("", "| Rule | Default | In one line |", "|---|---|---|")
+    yield from ("", "| Rule | Default | As CEL |", "|---|---|---|")
     for name, rule in named(rules):
-        first = documentation(rule).partition("\n")[0].rstrip(".")
-        yield f"| [{name}](#{name.lower()}) | {rule.action} | {first} |"
+        exported = "no" if rule.not_exported else f"yes, but it {rule.differs}" if rule.differs else "yes"
+        yield f"| [{name}](#{name.lower()}) | {rule.action} | {exported} |"
     yield ""
 
 
 def details(rules: Rules = Rules()) -> Iterator[str]:  # noqa: B008  it is immutable
     for name, rule in named(rules):
         yield from ("", f"### {name}", "")
-        yield from _markdown(documentation(rule))
+        yield from re.sub(r"\n\n\n+", "\n\n", "\n".join(_markdown(documentation(rule)))).strip().split("\n")
         yield from _settings(rule)
-        exported = f"Not exported as CEL: {rule.not_exported}." if rule.not_exported else ""
-        exported += f"Exported as CEL, which {rule.differs}." if rule.differs else ""
-        yield from ("", exported) if exported else ()
     yield ""
 
 
@@ -162,8 +159,15 @@ def _markdown(text: str) -> Iterator[str]:
 
 
 def _settings(rule: Rule) -> Iterator[str]:
-    if lines := [*policy_page.rows(rule, [name for name in type(rule).model_fields if name != "action"])]:
-        yield from ("", "| setting | default | |", "|---|---|---|", *lines)
+    """The names of its settings, with the defaults that are short: policy.yaml has all that is said about them."""
+    fields = {
+        info.alias or name: getattr(rule, name) for name, info in type(rule).model_fields.items() if name != "action"
+    }
+    if fields:
+        yield from (
+            "",
+            f"Settings: {', '.join(f'`{key}` ({policy_page.default(value)})' for key, value in fields.items())}.",
+        )
 
 
 PAGES: Final[dict[str, dict[str, Callable[[], Iterator[str]]]]] = {

@@ -1,15 +1,9 @@
-"""Draws the rooms of `webhook/` and the way of a review through them, for CONTRIBUTING.md: `python -m tests.rooms`."""
+"""Draws the rooms of `webhook/`, for CONTRIBUTING.md: `python -m tests.rooms`."""
 
 import ast
-import io
 import re
-import sys
 from collections.abc import Iterator
-from itertools import groupby
 from pathlib import Path
-from types import FrameType
-
-from bench import recorded, samples
 
 ROOT = Path(__file__).resolve().parent.parent
 PAGE = ROOT / "CONTRIBUTING.md"
@@ -41,31 +35,11 @@ def _arrows() -> Iterator[tuple[str, str]]:
         yield from ((room, other) for other in sorted(others - longer))
 
 
-def _way() -> Iterator[tuple[str, list[str]]]:
-    """The modules that the review of a replica's pod enters, in the order in which it does so first, room by room."""
-    hooks = samples.handlers_of(samples.state_of(samples.cluster(100, 8)), io.BytesIO())
-    first, second = list(recorded.burst("replicaset", 2, 1))
-    hooks.mutate(first)
-    entered: dict[str, None] = {}
-
-    def called(frame: FrameType, event: str, _: object) -> None:
-        _, ours, module = frame.f_code.co_filename.partition(f"{ROOT.name}/webhook/")
-        if event == "call" and ours and "/" in module and module.split("/")[0] not in _MANY:
-            entered.setdefault(module)
-
-    sys.setprofile(called)
-    hooks.mutate(second)
-    sys.setprofile(None)
-    for room, modules in groupby(entered, lambda module: module.split("/")[0]):
-        yield room, [Path(module).stem for module in modules]
-
-
 def drawn() -> str:
-    """Both, in Markdown."""
-    lines = ["```mermaid", "flowchart TD", *(f"  {one} --> {other}" for one, other in _arrows()), "```", ""]
-    lines += ["A review of a replica's pod enters these modules, in the order in which it does so first:", ""]
-    lines += [f"{number}. `{room}/`: {', '.join(modules)}" for number, (room, modules) in enumerate(_way(), 1)]
-    return "\n".join(lines) + "\n"
+    """It, in Markdown."""
+    return (
+        "\n".join(["```mermaid", "flowchart TD", *(f"  {one} --> {other}" for one, other in _arrows()), "```"]) + "\n"
+    )
 
 
 def page(written: str) -> str:

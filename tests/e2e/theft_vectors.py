@@ -309,12 +309,8 @@ VECTORS = [
 
 
 def lines() -> Iterator[str]:
-    """The generated part of docs/ways.md: what is refused, by which rule, and which of its kind are tried."""
-    yield from ("", "| Way to a GPU | Rule | Tried |", "|---|---|---|")
-    refused: dict[tuple[str, str], list[str]] = {}
-    for vector in VECTORS:
-        if vector.rule:
-            tried = refused.setdefault((vector.group or vector.what, vector.rule), [])
-            tried += [vector.what] if vector.group else []
-    yield from (f"| {way} | `{rule}` | {'; '.join(tried)} |" for (way, rule), tried in refused.items())
+    """The generated part of docs/ways.md: what is refused, and by which rule."""
+    yield from ("", "| Way to a GPU | Rule |", "|---|---|")
+    refused = dict.fromkeys((vector.group or vector.what, vector.rule) for vector in VECTORS if vector.rule)
+    yield from (f"| {way} | `{rule}` |" for way, rule in refused)
     yield ""

@@ -89,8 +89,9 @@ def test_its_settings_are_in_the_generated_policy_and_its_page_in_the_docs() -> 
     assert "        # Tags that move.\n        tags: [latest]\n" in written
     assert "      # A pod without the label gets the team of its namespace.\n      teamLabel:\n" in written
     page = [*reference.table(ToyRules()), *reference.details(ToyRules())]
-    assert "| [imageTag](#imagetag) | deny | No image is called by a tag that moves |" in page
-    assert "| `tags` | `[latest]` | Tags that move. |" in page
+    assert "| [imageTag](#imagetag) | deny | yes |" in page
+    assert "No image is called by a tag that moves." in page
+    assert "Settings: `tags` (`[latest]`)." in page
 
 
 def test_it_is_exported_or_the_export_says_why_not() -> None:

@@ -20,7 +20,7 @@ REFUSED: dict[str, tuple[Case, list[str]]] = {
         [
             'spec.resourceClaims[0]: saw a toleration of every taint of a device in request "b" of template "train", '
             "wanted tolerations with a key. "
-            "Name the taint that the work can bear: others mark devices that are broken or being removed."
+            "Name the taint that the pod can live with: others mark devices that are broken or being removed."
         ],
     )
 }

@@ -80,8 +80,8 @@ ALLOWED: dict[str, Case] = {
 
 def message(seen: str, field: str = "image", newest: str = "CUDA 12.4 by driver 550.54.15") -> list[str]:
     return [
-        f'spec.containers[0].{field}: saw {seen} in container "main", wanted what the driver of some node knows that could take the '
-        f"pod: the newest is {newest}. Take an image for an older CUDA, or ask those who run this cluster for a newer driver."
+        f'spec.containers[0].{field}: saw {seen} in container "main", wanted a CUDA that the driver of a node for the '
+        f"pod knows: the newest is {newest}. Take an image for an older CUDA, or ask those who run this cluster for a newer driver."
     ]
 
 

@@ -53,14 +53,14 @@ ALLOWED |= {
 def message(prefix: str, made: str, field: str = "containers", name: str = "main") -> str:
     return (
         f'spec.{field}[0].envFrom[0]: saw variables of unknown names that begin with "{prefix}" in container "{name}", which asks '
-        f"for a GPU, wanted variables by name: {made} among them would hand out devices past the limit. "
+        f"for a GPU, wanted variables by name: one called {made} would hand out devices past the GPU limit. "
         "List the variables under env with valueFrom, or give the source another prefix."
     )
 
 
 _UNKNOWN = (
     'spec.containers[0].envFrom[0]: saw variables of unknown names in container "main", which asks for a GPU, '
-    "wanted variables by name: NVIDIA_VISIBLE_DEVICES among them would hand out devices past the limit. "
+    "wanted variables by name: one called NVIDIA_VISIBLE_DEVICES would hand out devices past the GPU limit. "
     "List the variables under env with valueFrom, or give the source a prefix."
 )
 REFUSED: dict[str, tuple[Case, list[str]]] = {

@@ -63,7 +63,7 @@ ALLOWED: dict[str, Case] = {
     "a fraction, which is for another rule to judge": case(pod(gpus="500m")),
 }
 
-_FIX = "Ask for fewer, or spread the work over several pods, as a Job with parallelism does."
+_FIX = "Ask for fewer, or spread the work over several pods, for example by a Job with parallelism."
 _SIZES = "wanted 1, 2, 4 or 8 GPUs. Ask for {}: other sizes leave GPUs on a node that nobody can use."
 
 

@@ -32,7 +32,7 @@ def message(seen: str, end: str, field: str = "containers[0]") -> list[str]:
     return [f"spec.{field}.resources.limits: saw {seen}, wanted {end}"]
 
 
-_VENDORS = "GPUs of one vendor. Remove all from the container but those that its image is built for, as nvidia.com/gpu for CUDA."
+_VENDORS = "GPUs of one vendor. Remove all from the container but those that its image is built for, for example nvidia.com/gpu for CUDA."
 _KINDS = (
     "either whole GPUs or parts of GPUs. Keep one of them: CUDA does not use whole GPUs and parts of GPUs together."
 )

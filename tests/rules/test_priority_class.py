@@ -117,7 +117,7 @@ WARNED: dict[str, tuple[Case, list[str]]] = {
         grouped(),
         [
             "spec.priorityClassName: saw none in a pod of a group, with a label for class training, wanted gpu-training, in the "
-            "PodGroup too: their priorities must be equal, so the label alone gives none. Name it in both, or remove the label."
+            "PodGroup too: both need the same priority, so the label alone does nothing. Name it in both, or remove the label."
         ],
     ),
 }

@@ -3,11 +3,10 @@
 Fields read:   securityContext.capabilities.add of spec.containers, initContainers and ephemeralContainers
 Refused:       the capabilities of `denied`, in upper or lower case, with or without the prefix CAP_, and names with letters that
                are not ASCII: some become ASCII in upper case (`SYS_ADMıN`). SYS_ADMIN can mount, SYS_MODULE loads drivers,
-               SYS_RAWIO accesses I/O ports and PCI without a device file, DAC_READ_SEARCH opens files of the node by handle,
-               SYS_BOOT starts another kernel, BPF and PERFMON access kernel memory
-Allowed:       all others: IPC_LOCK for RDMA, SYS_NICE for NUMA, SYS_PTRACE for debuggers (it reaches only processes of this
-               pod, since another rule refuses hostPID), and MKNOD (container runtimes grant it by default; the device
-               cgroup decides which device files can be opened)
+               SYS_RAWIO accesses PCI without a device file, DAC_READ_SEARCH opens files of the node by handle, SYS_BOOT
+               starts another kernel, BPF and PERFMON access kernel memory
+Allowed:       all others: for example IPC_LOCK for RDMA, SYS_NICE for NUMA, SYS_PTRACE for debuggers, and MKNOD, since the
+               device cgroup decides which device files can be opened
 DRA:           the same.
 
 GPU profilers (Nsight Compute, CUPTI) want SYS_ADMIN to read the counters of the GPU, unless the driver of the node is loaded with

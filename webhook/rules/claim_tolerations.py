@@ -30,5 +30,5 @@ class ClaimTolerations(Rule):
                     path=request.path,
                     seen=f"a toleration of every taint of a device in {request.words}",
                     wanted="tolerations with a key",
-                    fix="Name the taint that the work can bear: others mark devices that are broken or being removed",
+                    fix="Name the taint that the pod can live with: others mark devices that are broken or being removed",
                 )

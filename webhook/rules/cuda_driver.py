@@ -1,16 +1,14 @@
 """Some node that could take the pod has a driver that is new enough for the CUDA of its images.
 
-A program that was built with a newer CUDA than the driver knows ends with "driver version is insufficient" as soon as it uses a
-GPU, after an image of 10 GB was pulled. Which CUDA a driver knows is told by labels of GPU Feature Discovery. Within one major
-version newer programs run on older drivers too (minor version compatibility), so only the major version of an image counts.
-Images that bring NVIDIA's package cuda-compat run on older drivers if the GPU is one for data centres. What the author requires
-by NVIDIA_REQUIRE_CUDA counts as it is written, since the NVIDIA runtime starts no container for which it does not hold.
+A program that was built with a newer CUDA than the driver knows ends with "driver version is insufficient", after an image of
+10 GB was pulled. Labels of GPU Feature Discovery say which CUDA a driver knows. Only the major version of an image counts, since
+newer programs of one major version run on older drivers too. NVIDIA_REQUIRE_CUDA counts as it is written.
 
 Fields read:   image of containers with NVIDIA GPUs: the tags of nvidia/cuda and pytorch/pytorch, whatever the registry; of their
                env NVIDIA_REQUIRE_CUDA, CUDA_VERSION and NVIDIA_DISABLE_REQUIRE; labels of the nodes that could take the pod
 Allowed:       an image of the same or an older major version; an older driver, where the image brings cuda-compat and the GPU is
-               no GeForce and no TITAN; a requirement that some node meets; all images whose tags do not tell their CUDA, such as
-               those of nvcr.io/nvidia, whose release notes differ about it; nodes without these labels; variables from elsewhere
+               no GeForce and no TITAN; a requirement that some node meets; images whose tags do not tell their CUDA, for
+               example those of nvcr.io/nvidia; nodes without these labels; variables from elsewhere
 Warned about:  an image for a newer major version, or a requirement, than the driver of every node that could take the pod
 Not for DRA:   the node is chosen by devices then, and their driver is not told by labels.
 
@@ -90,7 +88,7 @@ class CudaDriver(Rule):
             yield Finding(
                 path=f"{container.field}.{need.field}",
                 seen=f"{need.seen} in container {quoted(container.name)}",
-                wanted=f"what the driver of some node knows that could take the pod: the newest is {newest.words}",
+                wanted=f"a CUDA that the driver of a node for the pod knows: the newest is {newest.words}",
                 fix=_FIX,
             )
 

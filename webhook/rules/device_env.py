@@ -1,14 +1,13 @@
 """No container selects its devices by an environment variable: that is for the device plugin.
 
-The vendors' container runtimes decide by environment variables which devices a container gets. The variables of the pod come
-after those of the device plugin, and the last one counts: `NVIDIA_VISIBLE_DEVICES=all` gives every GPU of the node, whatever
-the limits are. Every vendor has its own variable, and nearly all names end in `_VISIBLE_DEVICES`. So any variable with that
-ending is refused, even an unknown one, unless it is known that only programs in the container read it.
+The vendors' container runtimes decide by environment variables which devices a container gets, and the pod's variable overrides
+that of the device plugin: `NVIDIA_VISIBLE_DEVICES=all` gives every GPU of the node, whatever the limits are. Any variable that
+ends in `_VISIBLE_DEVICES` is refused, even an unknown one, unless it is known that only programs in the container read it.
 
 Fields read:   env[*].name, .value and .valueFrom of spec.containers, initContainers and ephemeralContainers
-Allowed:       a value that takes no device ("", void, none; for Gaudi none alone, since its runtime takes the others for all
-               devices); CUDA_VISIBLE_DEVICES and the other variables of `programs`; NVIDIA_DRIVER_CAPABILITIES, which selects
-               libraries; what the webhook of KAI or Run:ai writes for a part of a GPU
+Allowed:       a value that takes no device ("", void, none; for Gaudi none alone); CUDA_VISIBLE_DEVICES and the other variables
+               of `programs`; NVIDIA_DRIVER_CAPABILITIES, which selects libraries; what the webhook of KAI or Run:ai writes for
+               a part of a GPU
 Refused:       any other value; any valueFrom, whose value is not known here; `besideGpu` in a container without a GPU
 Warned about:  beside a GPU limit: a value that takes no device (the container does not see its GPU), and `besideGpu`
 DRA:           the same with a claim as without: a claim is no GPU limit. `void` beside a claim hides nothing, since CDI does

@@ -6,9 +6,8 @@ safe, since the injector voidDevices sets `void` there; a container with a GPU i
 
 Fields read:   envFrom[*].prefix of spec.containers, initContainers and ephemeralContainers
 Allowed:       any source in a container without a GPU limit; a prefix that cannot become the name of such a variable
-Warned about:  in a container with a GPU limit, a source without a prefix; a prefix with which one of `names` begins; one that
-               matches a pattern of `names`; one that ends with a part of `_VISIBLE_DEVICES` from `_VISIBLE` on, since every
-               vendor has a variable with that ending (`unknown`: warn, deny or off)
+Warned about:  in a container with a GPU limit, a source without a prefix, or with a prefix that can become one of `names` or a
+               name that ends in `_VISIBLE_DEVICES` (`unknown`: warn, deny or off)
 DRA:           a claim is no GPU limit: `void` is set beside it too.
 
 Source: kubelet makeEnvironmentVariables, pkg/kubelet/kubelet_pods.go («Env will override EnvFrom»).
@@ -53,7 +52,7 @@ class DeviceEnvFrom(Rule):
                     yield Finding(
                         path=f"{container.field}.envFrom[{index}]",
                         seen=f"variables of unknown names{which} in container {quoted(container.name)}, which asks for a GPU",
-                        wanted=f"variables by name: {made} among them would hand out devices past the limit",
+                        wanted=f"variables by name: one called {made} would hand out devices past the GPU limit",
                         fix=f"List the variables under env with valueFrom, or give the source {other} prefix",
                         only_warn=self.unknown == "warn",
                     )

@@ -6,12 +6,10 @@ Allowed:       up to `perContainer` GPUs in a container and `perPod` in the pod,
                container uses the GPUs of the containers that start later, a sidecar adds to them
 Refused:       more; with `sizes`, any other number in a container: a pod with 3 GPUs on a node of 8 leaves GPUs unused
 DRA:           `perContainer` and `sizes` hold for each request of a claim, and its devices count for `perPod`. Of alternatives
-               (`firstAvailable`) the largest counts, and `allocationMode: All` as all matching devices of the node that has
-               most. A claim that is named twice counts once, `adminAccess` not at all. What a request is for is told by the
-               devices that it selects now, else by the driver that its class names. Where neither tells it, there is only a
-               warning for more than `perContainer` devices. A claim or template that is not known yet counts for nothing: it
-               is checked itself when it is created. A resource that a DeviceClass stands for counts as its devices do, also
-               by the name of the class (`deviceclass.resource.kubernetes.io/gpu.nvidia.com`).
+               (`firstAvailable`) the largest counts, `allocationMode: All` as all matching devices of the node that has most,
+               `adminAccess` not at all. If neither the devices that a request selects nor the driver of its class tell what
+               it is for, more than `perContainer` give a warning. A claim that is not known yet is checked when it is
+               created. A resource that a DeviceClass stands for counts as its devices do.
 """
 
 from collections.abc import Iterable, Iterator, Mapping
@@ -32,7 +30,7 @@ from webhook.text import plural, quoted
 
 _MANY = 1_000_000
 """More GPUs than any limit. Counted up to here, no sum overflows."""
-_FEWER = "Ask for fewer, or spread the work over several pods, as a Job with parallelism does"
+_FEWER = "Ask for fewer, or spread the work over several pods, for example by a Job with parallelism"
 
 
 class GpuLimit(Rule):

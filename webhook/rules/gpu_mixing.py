@@ -41,7 +41,7 @@ class GpuMixing(Rule):
             where = f" in container {quoted(container.name)}"
             names = listed([*map(bare, counts), *claimed])
             if len({*map(vendor, counts), *claimed.values()}) > 1:
-                fix = f"Remove all from the container but those that its image is built for, as {GPU} for CUDA"
+                fix = f"Remove all from the container but those that its image is built for, for example {GPU} for CUDA"
                 yield Finding(path, names + where, "GPUs of one vendor", fix)
             elif len({kind(name) == "whole" for name in counts}) > 1:
                 yield Finding(

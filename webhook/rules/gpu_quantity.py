@@ -1,7 +1,7 @@
 """A GPU quantity is a whole number, not negative, and the same in requests and limits.
 
-GPUs are extended resources: the API server accepts only whole numbers of them, and only if the request equals the limit. Its
-message is about one number at a time, and it shows "500m" where the user wrote 0.5.
+The API server accepts nothing else either, but its message is about one number at a time, and says "500m" where its author
+wrote 0.5.
 
 Fields read:   spec.containers[*].resources, spec.initContainers[*].resources, spec.resources
 Allowed:       whole numbers ("2", "2000m") in limits alone, or in limits and requests alike

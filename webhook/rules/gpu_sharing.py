@@ -1,7 +1,7 @@
 """No container asks for more than one share of a shared GPU, or for more than one slice.
 
-Two shares of time-sliced GPUs are not twice a GPU: both may be of the same one. With MPS the device plugin on the node refuses
-a second share: the pod fails, is created again, and fails again. A CUDA program uses one slice (MIG), whatever it has.
+Two shares of time-sliced GPUs are not twice a GPU: both may be of the same one. With MPS the device plugin refuses a second
+share, and the pod fails. A CUDA program uses one slice (MIG), however many it has.
 
 Fields read:   spec.containers[*].resources, spec.initContainers[*].resources, spec.nodeSelector
 Allowed:       one share or slice in a container; several partitions of an AMD GPU, or several cores of a chip

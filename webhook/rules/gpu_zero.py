@@ -1,8 +1,7 @@
 """No container has a limit of 0 GPUs, where that is not meant.
 
-Charts write `nvidia.com/gpu: 0` where their GPU is switched off. To the API server and the scheduler that is the same as no
-such line, so the pod is never refused for it. The injector voidDevices hides the GPUs of the node from the container, as from
-each container without a GPU. Who needs a GPU and wrote 0 by a slip would otherwise search for it in the logs of the program.
+Charts write `nvidia.com/gpu: 0` where their GPU is switched off. To Kubernetes that is the same as no such line, so the pod is
+never refused for it. The injector voidDevices hides the GPUs of the node from the container.
 
 Fields read:   spec.containers[*].resources, spec.initContainers[*].resources
 Warned about:  a limit of 0 GPUs in a container that has no other GPU

@@ -1,7 +1,7 @@
 """Host paths lead only to folders with data.
 
 A host path may lead to devices, to the sockets that hand them out, and to files that root programs of the node read. Nobody
-can list them all (`/run/nri`, `/sys/bus/pci`, `/etc/containerd`, `/var/snap/microk8s`), so the rule lists what may be mounted.
+can list them all, so the rule lists what may be mounted.
 
 Fields read:   spec.volumes[*].hostPath.path, with `//` and `..` resolved and /var/run as /run; .type; .gitRepo; labels of the
                namespace
@@ -10,9 +10,7 @@ Allowed:       the folders of `allowed`, and everything below them; those of `of
 Refused:       all other paths, and those of `denied`; a path with a backslash, which Windows reads as a slash; the types
                CharDevice, BlockDevice and Socket on any path; a gitRepo volume, since git runs on the node as root
 Warned about:  a folder that contains one of `denied`
-Not seen:      symbolic links on the node. Whoever can write to an allowed folder can put a link there that leads anywhere; a
-               subPath cannot leave its volume. PersistentVolumes of type local or hostPath, which only administrators create.
-               Pod Security Admission at level «baseline» refuses all host paths; use it in namespaces with GPUs.
+Not seen:      symbolic links on the node, and PersistentVolumes of type local or hostPath (docs/ways.md).
 DRA:           the same.
 
 Source: kubernetes/kubernetes pkg/volume/hostpath, pkg/volume/git_repo (CVE-2024-10220), pkg/kubelet/kubelet_pods.go (subPath).

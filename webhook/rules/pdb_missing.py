@@ -1,7 +1,6 @@
 """Critical workloads are covered by a PodDisruptionBudget: without one a drain of nodes may evict all replicas at once.
 
-A template is checked when it is created or changed, against the budgets that the cluster has then. While these are not known,
-nothing is reported.
+While the budgets of the cluster are not known, nothing is reported.
 
 Fields read:   metadata.labels of a template; the replicas, class and controller of its workload; the HorizontalPodAutoscaler
                that scales it, if it is known

@@ -1,18 +1,16 @@
 """The PriorityClass exists, and this namespace may use it.
 
-A pod of high priority preempts the pods of others, so not every namespace may use every PriorityClass. Kubernetes itself lets
-every tenant use `system-node-critical`. The API server keeps the shipped classes that preempt from namespaces that have not opted
-in (manifests/70-guards.yaml).
+A pod of high priority preempts the pods of others, and Kubernetes itself lets every tenant use `system-node-critical`. The API
+server keeps the shipped classes that preempt from namespaces that have not opted in (manifests/70-guards.yaml).
 
 Fields read:   spec.priorityClassName, spec.priority
-Allowed:       none; a PriorityClass that exists and is not reserved for other namespaces, neither by `reserved` nor by `classes`
-               of the policy: a PriorityClass that the injector gives to a class of workload is for the namespaces that are
-               entitled to that class. A PriorityClass also counts as existing if the API server has already written its value
-               into the pod: both may come with one `kubectl apply`, and the watch may show the PriorityClass a moment later
+Allowed:       none; a PriorityClass that exists, or whose value the API server has written into the pod, and that is not reserved
+               for other namespaces: by `reserved`, or since only those entitled to a class of workload (`classes`) may use its
+               PriorityClass
 Refused:       a PriorityClass that the cluster does not have; `system-*` (in all namespaces: this webhook is not called for
                kube-system); one that `reserved` or `classes` gives to other namespaces
-Warned about:  none in a pod of a pod group (KEP-4671) whose label asks for a class of workload: such a pod gets no
-               PriorityClass, since the scheduler takes no group whose pods have another priority than it has
+Warned about:  none in a pod of a pod group (KEP-4671) whose label asks for a class of workload: the
+               scheduler takes no group whose pods have another priority than it has
 Not seen:      a PriorityClass of high value that neither of them names. Only administrators create them.
 DRA:           the same.
 """
@@ -88,7 +86,7 @@ class PriorityClassAllowed(Rule):
             yield Finding(
                 path="spec.priorityClassName",
                 seen=f"none in a pod of a group, with a label for class {context.workload.name}",
-                wanted=f"{asked}, in the PodGroup too: their priorities must be equal, so the label alone gives none",
+                wanted=f"{asked}, in the PodGroup too: both need the same priority, so the label alone does nothing",
                 fix="Name it in both, or remove the label",
                 only_warn=True,
             )

@@ -1,8 +1,8 @@
 """A container with several GPUs has shared memory of more than 64 MiB.
 
-Processes of one container exchange data by files in /dev/shm: NCCL between GPUs, PyTorch from its data loaders. containerd and
-CRI-O make it 64 MiB large. When it is full, NCCL ends with an error or hangs, and data loaders die of a bus error. A volume in
-memory has no such size. What is written to it counts as memory of the container, so its memory limit has to hold that too.
+Processes of one container exchange data by files in /dev/shm: NCCL between GPUs, PyTorch from its data loaders. It has 64 MiB.
+When it is full, NCCL ends with an error or hangs, and data loaders die of a bus error. A volume in memory has no such size; what
+is written to it counts against the memory limit of the container.
 
 Fields read:   whole GPUs of spec.containers and initContainers, and their volumeMounts; spec.volumes; spec.hostIPC;
                metadata.annotations

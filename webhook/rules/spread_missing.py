@@ -3,10 +3,8 @@
 Rules see pods after the injectors, and the injector `topologySpread` adds a missing constraint. So this rule finds something
 only if that injector is off or does not act, for example on pods whose GPUs come by DRA.
 
-For a workload with a HorizontalPodAutoscaler its maxReplicas counts. If the autoscaler is applied after the workload, each new
-pod is checked, and the template when it changes next. A pod only gets a warning, since its workload was there before the
-autoscaler. That warning goes to the pod's controller, so it is visible in logs and metrics only. Whoever applies the
-autoscaler gets no warning, since it is not stored whether the pods of a workload are spread.
+For a workload with a HorizontalPodAutoscaler its maxReplicas counts. If the autoscaler is applied after the workload, the warning
+about its new pods goes to their controller, so it is visible in logs and metrics only.
 
 Fields read:   spec.topologySpreadConstraints and spec.affinity.podAntiAffinity; the replicas of the template's workload; the
                HorizontalPodAutoscaler of the workload, found by the pod's controller and its label pod-template-hash

@@ -3,8 +3,6 @@
 The scheduler and Kubernetes let the replicas go to several nodes. A volume with access mode ReadWriteOnce is then attached to the
 first of these, and the pods on the others wait in ContainerCreating. With ReadWriteOncePod all pods but one stay pending.
 
-A template is checked when it is created or changed, against the claims that the cluster has then.
-
 Fields read:   spec.volumes[*].persistentVolumeClaim of a template; the replicas of its workload; the HorizontalPodAutoscaler
                that scales it; the access modes of the claims (of their volumes, once bound), if they are known
 Allowed:       one replica; claims that several nodes can use; the claims that a StatefulSet makes for each of its pods; claims
