@@ -89,7 +89,7 @@ def test_exported_policies_and_the_page_have_it(tmp_path: Path) -> None:
     assert [word for word in (GPU, "ACME_DEVICES", "acme-devices", "/opt/acme/lib/") if word not in exported] == []
     page = with_toy("page")
     assert "## Acme" in page
-    assert "acme.example/devices" in page
+    assert "acme.example/ring" in page
 
 
 def test_the_shipped_program_does_not_know_it() -> None:
