@@ -52,6 +52,14 @@ def test_the_last_lines_say_whether_the_webhook_is_healthy(tmp_path: Path, spoil
         assert each in result.stderr
 
 
+def test_checks_that_could_not_be_made_are_not_called_healthy(tmp_path: Path) -> None:
+    kinds = [each for each in (*KINDS, *QUESTIONS) if each != "MutatingWebhookConfiguration"]
+    objects = [each for each in healthy() if each["kind"] != "MutatingWebhookConfiguration"]
+    said = call("doctor", "--from", write(tmp_path, *objects, kinds=kinds)).stderr
+    assert re.match(r"the webhook: \d+ of \d+ checks could not be made, and every call was answered ", said), said
+    assert "nothing is broken" not in said
+
+
 def test_a_field_that_is_not_as_shipped_is_given_with_both_values(tmp_path: Path) -> None:
     objects = healthy()
     of(objects, "MutatingWebhookConfiguration")["webhooks"][0] |= {"timeoutSeconds": 30, "rules": []}

@@ -128,6 +128,16 @@ def test_sums_keep_their_name_on_a_narrow_terminal(
     assert max(map(len, lines)) <= 44
 
 
+def test_rows_of_one_node_keep_their_resource_on_a_narrow_terminal(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    terminal(monkeypatch, 80)
+    sliced = node("sliced-by-mig-profiles", 2, mig={"1g.10gb": 4, "2g.20gb": 2})
+    lines = call("top", "--from", write(tmp_path, sliced)).stdout.splitlines()
+    assert lines[0].split() == ["NODE", "HEALTH", "RESOURCE", "TOTAL", "FREE"]
+    assert max(map(len, lines)) <= 80
+
+
 @pytest.mark.parametrize(
     ("objects", "line", "steps"),
     [

@@ -11,6 +11,7 @@ import signal
 import sys
 import time
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from functools import wraps
 from pathlib import Path
 from typing import Any, Final, ParamSpec
@@ -287,6 +288,13 @@ def repeated(refresh: Callable[[], None], *, watch: bool, from_file: bool) -> No
                 say(f"error: {error}", "red")
     except KeyboardInterrupt:
         return
+
+
+@contextmanager
+def counted(doing: str) -> Iterator[Callable[[int, int], None]]:
+    """Shows on a terminal what is being done, and once it is called how much of it: `looking at the pods: 120 of 500`."""
+    with Console(stderr=True).status(doing) as shown:
+        yield lambda done, of: shown.update(f"{doing}: {done} of {of}")
 
 
 def clear() -> None:

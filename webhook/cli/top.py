@@ -250,7 +250,9 @@ def _print(
     ]
     if by is None:
         more = ["FREE CPU", "FREE MEMORY", "TAINTS", "PODS"] if wide else []
-        table(["NODE", "POOL", "MODEL", "HEALTH", *titles, *more], rows, drop=_DROPPED)
+        # where a node has several rows, its resource is what tells them apart
+        drop = _DROPPED if len(rows) == len(reports) else sorted(_DROPPED, key="RESOURCE".__eq__)
+        table(["NODE", "POOL", "MODEL", "HEALTH", *titles, *more], rows, drop=drop)
         out("")
     of: Literal["pool", "model"] = "model" if by else "pool"
     sums = [

@@ -5,14 +5,13 @@ from collections.abc import Iterable, Iterator
 from typing import Annotated, Any
 
 import typer
-from rich.console import Console
 from rich.text import Text
 
 from webhook.cli import options
 from webhook.cli.alike import alike
 from webhook.cli.decided import decision_of, show_decision
 from webhook.cli.reading import decided_by, namespace_of, policy_of, selector, snapshot_of
-from webhook.cli.terminal import PROGRAM, age, clear, document, repeated, say, show, table
+from webhook.cli.terminal import PROGRAM, age, clear, counted, document, repeated, say, show, table
 from webhook.kube.pod import labels_of
 from webhook.policy.model import Policy
 from webhook.text import listed, plural
@@ -69,8 +68,8 @@ def why(
                 _print_asked(snapshot, rules, found, wide=wide)
                 say(f"fixes were tried by {decided_by(policy, snapshot)}", "dim")
             return
-        with Console(stderr=True).status("looking at the pods that wait"):  # is shown on a terminal only
-            every = answers(snapshot, rules, where)
+        with counted("looking at the pods that wait") as told:
+            every = answers(snapshot, rules, where, told)
         waiting = [each for each in every if matches(labels_of(each.pod) if each.pod else {})]
         if watch and output in ("table", "wide"):
             clear()

@@ -1,6 +1,6 @@
 """Why pods wait, pod by pod: of a whole cluster, or of what is called by a name; and the rows that stand for pods alike."""
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from typing import Any, Final, NamedTuple
 
 from webhook.kube.owners import BETWEEN
@@ -62,14 +62,23 @@ class Asked(NamedTuple):
     """Of those that wait, and of workloads that lack pods."""
 
 
-def answers(snapshot: Snapshot, policy: Policy, namespace: str | None) -> list[Answer]:
-    """An answer for each pod and workload that waits."""
+def untold(done: int, of: int) -> None:
+    """Nobody watches."""
+
+
+def answers(
+    snapshot: Snapshot, policy: Policy, namespace: str | None, told: Callable[[int, int], object] = untold
+) -> list[Answer]:
+    """An answer for each pod and workload that waits. `told` is called with how many pods have theirs, and how many wait."""
     situation = Situation(snapshot, policy)
     diagnosis = Diagnosis(situation)
     lacking = _topmost(situation, _lacking(situation, namespace))
     found = (*situation.astray, *started_late(situation), *situation.waiting)
     pods = [each for each in found if namespace in (None, each["metadata"]["namespace"])]
-    return lacking + [_answer(diagnosis, pod) for pod in pods]
+    for done, pod in enumerate(pods):
+        told(done, len(pods))
+        lacking.append(_answer(diagnosis, pod))
+    return lacking
 
 
 def asked(snapshot: Snapshot, policy: Policy, namespace: str | None, name: str) -> Asked:

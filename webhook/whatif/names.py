@@ -68,8 +68,10 @@ class Names:
     def pods(self, namespace: str | None, name: str) -> list[Pod]:
         """The pods that a name means: the pod of that name, or all of a workload. None if there is neither. Raises BadInput if
         they are in several namespaces."""
-        here = [pod for pod in self._snapshot.of("Pod") if namespace in (None, pod["metadata"]["namespace"])]
         kind, _, last = name.rpartition("/")
+        if _kind(kind) in ("", "pod") and (pod := self._snapshot.named("Pod").get((namespace or "", last))):
+            return [pod]
+        here = [pod for pod in self._snapshot.of("Pod") if namespace in (None, pod["metadata"]["namespace"])]
         found = [pod for pod in here if pod["metadata"]["name"] == last and _kind(kind) in ("", "pod")]
         found = found or [pod for pod in here if self.means(name, pod)]
         there = sorted({pod["metadata"]["namespace"] for pod in found})

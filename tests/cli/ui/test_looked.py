@@ -11,6 +11,7 @@ from tests.browser import Tab
 from tests.cli.objects import placed, unschedulable
 from tests.cli.ui import world
 from tests.cli.ui.opened import opened, search, served
+from tests.controlplane.nodes import PRODUCTS
 from tests.controlplane.objects import made, pod
 
 pytestmark = pytest.mark.asyncio(loop_scope="package")
@@ -212,3 +213,50 @@ async def test_the_beginning_of_an_answer_is_read_out_and_not_all_of_it(tab: Tab
     )
     assert [each.startswith("The webhook: ") for each in heard] == [True]
     assert len(heard[0]) <= 200 < len(await tab.value("document.getElementById('answer').innerText"))
+
+
+LONG = "gke-prod-ml-a100-80gb-spot-pool-c386bbc4-2phv"
+CUT = "[...document.querySelectorAll('.node .name')].filter(each => each.scrollWidth > each.clientWidth || getComputedStyle(each).textOverflow == 'ellipsis').length"
+BOXES = "[...document.querySelectorAll('body *')].filter(each => /auto|scroll/.test(getComputedStyle(each).overflowY) && each.scrollHeight > each.clientHeight + 2).map(each => each.id || each.className)"
+
+
+@pytest.fixture(scope="module")
+def long_names(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
+    nodes = [world.node(f"{LONG[:-1]}{at}", 8, world.A100, labels={"node-pool": "spot"}) for at in range(3)]
+    models = [world.node(f"other-{model}", 2, model, labels={"node-pool": "other"}) for model in PRODUCTS]
+    held = world.held("llm-1", f"{LONG[:-1]}0", 8)
+    waits = world.held("huge-1", None, 16)
+    with served(world.write(tmp_path_factory.mktemp("long"), *nodes, *models, held, waits)) as found:
+        yield found
+
+
+@pytest.mark.parametrize("width", [390, 1280])
+async def test_names_of_nodes_are_whole(tab: Tab, long_names: str, width: int) -> None:
+    await tab.look(width=width)
+    await opened(tab, long_names)
+    assert await tab.value(CUT) == 0
+
+
+async def test_a_phone_scrolls_the_page_and_nothing_in_it(tab: Tab, long_names: str) -> None:
+    await tab.look(width=390, height=844)
+    await opened(tab, long_names)
+    assert await tab.value(BOXES) == []
+
+
+async def test_a_pool_can_be_folded_and_a_search_opens_it(tab: Tab, long_names: str) -> None:
+    await opened(tab, long_names)
+    await tab.click("[data-pool=spot] h3 button")
+    assert [each[:5] for each in await search(tab, "")] == ["other"] * len(PRODUCTS)
+    assert await tab.value("document.querySelector('[data-pool=spot]').innerText.includes('3 nodes')")
+    assert await search(tab, f"{LONG[:-1]}2") == [f"{LONG[:-1]}2"]
+    await search(tab, "")
+    await tab.click("[data-pool=spot] h3 button")
+    assert f"{LONG[:-1]}0" in await search(tab, "")
+
+
+async def test_only_nodes_with_free_gpus(tab: Tab, long_names: str) -> None:
+    await opened(tab, long_names)
+    await tab.click("[data-focus='only free']")
+    left = await search(tab, "")
+    assert len(left) == 2 + len(PRODUCTS)
+    assert f"{LONG[:-1]}0" not in left

@@ -73,6 +73,22 @@ def test_the_cause_of_waiting(tmp_path: Path, word: str, text: str, objects: lis
     assert said[word].fix
 
 
+def test_each_pod_that_has_its_answer_is_told(tmp_path: Path) -> None:
+    told: list[tuple[int, int]] = []
+    waits = [placed(pod(f"w{n}", 3), None) for n in range(3)]
+    answers(snapshot(tmp_path, node("n"), *waits), load_policy(), None, lambda done, of: told.append((done, of)))
+    assert told == [(0, 3), (1, 3), (2, 3)]
+
+
+def test_a_refusal_names_its_rules_where_there_is_room_for_no_more(tmp_path: Path) -> None:
+    said = (
+        f"{REFUSAL}[0]: saw a, wanted b. Do c. [gpuFits]; spec.x[main]: saw a, wanted b. Do d. [deviceEnv] (policy 1)"
+    )
+    objects = [obj("ReplicaSet", "chat", {"replicas": 2}), event("ReplicaSet", "chat", said)]
+    (found,) = answers(snapshot(tmp_path, *objects), load_policy(), None)
+    assert found.causes[0].fix == "correct the pod template as gpuFits, deviceEnv say"
+
+
 def test_the_values_to_choose_from_are_those_of_nodes_with_the_label(tmp_path: Path) -> None:
     found = answer(tmp_path, node("n", labels={"size": "40"}), node("m"), waiting(affinity=required("size", "In", "x")))
     assert found.causes[0].fix.startswith(

@@ -5,6 +5,7 @@ import gc
 import secrets
 import time
 import webbrowser
+from collections.abc import Callable
 from contextlib import suppress
 from pathlib import Path
 from typing import Annotated, Final
@@ -15,13 +16,13 @@ from webhook.cli import options
 from webhook.cli.cluster.load import read
 from webhook.cli.doctor import READ
 from webhook.cli.reading import policy_of, poll_gpus, snapshot_of, use_metrics
-from webhook.cli.terminal import out, say, write
+from webhook.cli.terminal import counted, out, say, write
 from webhook.cli.ui.live import Live
 from webhook.cli.ui.page import page
 from webhook.cli.ui.picture import Picture
 from webhook.errors import BadInput
 from webhook.text import plural
-from webhook.whatif.answers import KINDS
+from webhook.whatif.answers import KINDS, untold
 from webhook.whatif.cluster.measured import Measured
 from webhook.whatif.cluster.snapshot import Snapshot
 
@@ -57,9 +58,12 @@ def ui(
     snapshot.namespace = namespace or snapshot.namespace
     cluster = _Cluster(policy, metrics, kubeconfig, context, namespace)
     source = file.name if file else snapshot.access.base if snapshot.access else ""
-    picture = cluster.picture(snapshot)
+    with counted("looking at the pods that wait") as told:
+        picture = cluster.picture(snapshot, told)
     if html is not None:
-        write(html, page({**Live(picture, source).shown, **(more := picture.for_file())}))
+        with counted("answering what the page will be asked"):
+            more = picture.for_file()
+        write(html, page({**Live(picture, source).shown, **more}))
         left = (
             f"; left out, as the file would be too large: what helps {more['leftOut']} of them"
             if more["leftOut"]
@@ -94,13 +98,13 @@ class _Cluster:
         snapshot.namespace, snapshot.measured = self._namespace or snapshot.namespace, self._measured
         return snapshot
 
-    def picture(self, snapshot: Snapshot) -> Picture:
+    def picture(self, snapshot: Snapshot, told: Callable[[int, int], object] = untold) -> Picture:
         policy = policy_of(self._policy, snapshot)
         if time.monotonic() - self._asked > _MEASURED_FOR:
             poll_gpus(snapshot, policy, self._metrics, within=_MEASURED_WITHIN)
             self._asked, self._measured = time.monotonic(), snapshot.measured
         use_metrics(snapshot, policy)
-        return Picture(snapshot, policy, self._policy)
+        return Picture(snapshot, policy, self._policy, told)
 
 
 async def _serve(live: Live, port: int, browser: bool) -> None:

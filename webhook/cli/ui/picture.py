@@ -1,6 +1,6 @@
 """All that the page shows of a cluster at one moment, as plain data. Made of what the other commands answer."""
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import suppress
 from dataclasses import replace
 from typing import Any, Final
@@ -22,7 +22,7 @@ from webhook.kube.record import ranked_nodes
 from webhook.nodes.gpu_metrics import GpuMetricsSettings
 from webhook.nodes.utilisation import Reading
 from webhook.policy.model import Policy
-from webhook.whatif.answers import Answer, Row, answers, rows_of, waits
+from webhook.whatif.answers import Answer, Row, answers, rows_of, untold, waits
 from webhook.whatif.cluster.devices import PodGpus
 from webhook.whatif.cluster.measured import Figures, Gpu
 from webhook.whatif.cluster.report import PARTS, gpu_nodes, holders, named, report, report_of_pods, workload_name
@@ -43,11 +43,13 @@ BY: Final = ("namespace", "workload", "class")
 class Picture:
     """One moment. `document` is described in docs/documents.md."""
 
-    def __init__(self, snapshot: Snapshot, policy: Policy, named: str | None = None) -> None:
-        """`named`: how the command calls the policy, if it is not the cluster's."""
+    def __init__(
+        self, snapshot: Snapshot, policy: Policy, named: str | None = None, told: Callable[[int, int], object] = untold
+    ) -> None:
+        """`named`: how the command calls the policy, if it is not the cluster's. `told`: as of `answers`."""
         self.snapshot, self._policy, self._named = snapshot, policy, named
         refused = [kind for kind in NEEDS if snapshot.access and kind in snapshot.missing]
-        self._answers = {(each.namespace, each.name): each for each in answers(snapshot, policy, None)}
+        self._answers = {(each.namespace, each.name): each for each in answers(snapshot, policy, None, told)}
         self._names = Names(snapshot)
         blind = "Node" in refused
         reports = report_of_pods(snapshot, policy) if blind else report(snapshot, policy, gpu_nodes(snapshot, policy))

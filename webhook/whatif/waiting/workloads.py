@@ -17,6 +17,7 @@ from webhook.whatif.waiting.situation import Situation, absent, last_seen
 
 _QUOTA: Final = re.compile(r"exceeded quota: (\S+), requested: (.+?), used: (.+?), limited: (.+)")
 _UNSTATED: Final = re.compile(r"failed quota: (\S+): must specify (\S+)")
+_RULE: Final = re.compile(r"\. \[(\w+)\]")
 _WEBHOOK: Final = re.compile(r'admission webhook "([^"]+)" denied the request: (.+)', re.DOTALL)
 _NO_ANSWER: Final = re.compile(r'failed calling webhook "([^"]+)": (.+)', re.DOTALL)
 _OURS: Final = "gpu-admission"
@@ -70,7 +71,7 @@ def refused_elsewhere(s: Situation, namespace: str | None) -> Iterator[tuple[str
             message = str(event.get("message") or "")
             cause = refusal(s, here, lacks, message)
             if event.get("reason") == REFUSED:
-                cause = Cause.of("refused", f"{lacks}{_printable(message)}", "correct the pod template as it says")
+                cause = Cause.of("refused", f"{lacks}{_printable(message)}", _correct(message))
             yield here, bare(of), [cause]
 
 
@@ -137,6 +138,16 @@ def _controller_message(s: Situation, kind: str, obj: Object) -> str:
     return next((str(e.get("message") or "") for e in s.events_of(kind, obj) if e.get("reason") == "FailedCreate"), "")
 
 
+def _correct(message: str) -> str:
+    """What to do about our refusal, with the names of the rules that a table has no room to quote."""
+    rules = list(dict.fromkeys(_RULE.findall(message)))
+    return (
+        f"correct the pod template as {listed(rules, 3)} {'says' if len(rules) == 1 else 'say'}"
+        if rules
+        else "correct the pod template as it says"
+    )
+
+
 def refusal(s: Situation, namespace: str, lacks: str, message: str) -> Cause:
     """The cause in a message of who could not create an object. `lacks`: how the text begins, which says what is missing."""
     if match := _QUOTA.search(message):
@@ -152,7 +163,7 @@ def refusal(s: Situation, namespace: str, lacks: str, message: str) -> Cause:
         ours = _OURS in match[1]
         text = f"{lacks}{'' if ours else f'webhook {bare(match[1])}: '}{_printable(match[2])}"
         if ours:
-            return Cause.of("refused", text, "correct the pod template as it says")
+            return Cause.of("refused", text, _correct(message))
         return Cause.of("refused", text, "correct the pod template", "ask who runs that webhook")
     if match := _NO_ANSWER.search(message):
         text = f"{lacks}webhook {bare(match[1])} does not answer: {_printable(match[2])}"

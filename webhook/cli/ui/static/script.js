@@ -229,7 +229,8 @@ function renderLegend() {
   const measured = state.nodes.some(node => node.devices.length) ? [["device idle", "idle"], ["device hot", "hot"], ["device sick", "sick"]] : [];
   $("legend").hidden = !state.nodes.length;
   put($("legend"), ...classes.map(each => entry(style(each), each, letter(each))), others.length > 5 ? make("span", {}, `and ${plural(others.length - 5, "other")}`) : null, ...marks.map(each => entry(...each)),
-    ...measured.map(([kind, name]) => make("span", {}, make("i", { class: kind, "aria-hidden": "true" }), name)));
+    ...measured.map(([kind, name]) => make("span", {}, make("i", { class: kind, "aria-hidden": "true" }), name)),
+    state.withoutRight.length ? null : make("button", { type: "button", "aria-pressed": String(onlyFree), "data-focus": "only free", on: { click: event => { onlyFree = !onlyFree; event.target.setAttribute("aria-pressed", onlyFree); renderChoice(); } } }, "only free"));
 }
 const style = of => CLASSES.includes(of) ? of : "other";
 const letter = of => ([...of][0] || "?").toUpperCase();
@@ -300,7 +301,13 @@ function drawNode(node) {
     make("span", { class: "cells", role: "presentation" }, ...squares, devices.length ? make("span", { class: "devices", "aria-hidden": "true" }, ...devices) : null),
     make("span", { class: "say", role: "gridcell", tabindex: "-1" }));
 }
-const rows = new Map();
+const rows = new Map(), folded = new Set();
+let onlyFree = false;
+function fold(pool) {
+  if (!folded.delete(pool)) folded.add(pool);
+  document.querySelector(`[data-pool="${CSS.escape(pool)}"] button`).setAttribute("aria-expanded", !folded.has(pool));
+  renderChoice();
+}
 function renderMap() {
   const pools = Map.groupBy(state.nodes, node => node.pool), names = new Set(state.nodes.map(node => node.name)), noNodes = state.withoutRight.includes("nodes");
   for (const node of state.nodes) {
@@ -316,7 +323,8 @@ function renderMap() {
   const sections = [...pools].map(([pool, nodes]) => {
     const counts = nodes.flatMap(node => Object.values(node.gpus)), total = counts.reduce((all, each) => all + each.total, 0), free = counts.reduce((all, each) => all + each.free, 0);
     const section = drawnPools.get(pool) || make("div", { class: "pool", role: "rowgroup", "data-pool": pool }, make("h3", { role: "presentation" }), make("div", { class: "nodes", role: "presentation" }));
-    put(section.firstChild, pool || (noNodes ? "nodes of your pods" : "no pool"), make("span", {}, `${plural(nodes.length, "node")}, ${state.withoutRight.length ? plural(gpus(total), "GPU") : `${gpus(free)} of ${gpus(total)} free`}`));
+    section.style.setProperty("--name", `${7.6 * Math.max(...nodes.map(node => node.name.length))}px`);
+    put(section.firstChild, make("button", { type: "button", "aria-expanded": String(!folded.has(pool)), "data-focus": `fold ${pool}`, on: { click: () => fold(pool) } }, pool || (noNodes ? "nodes of your pods" : "no pool")), make("span", {}, `${plural(nodes.length, "node")}, ${state.withoutRight.length ? plural(gpus(total), "GPU") : `${gpus(free)} of ${gpus(total)} free`}`));
     putKept(section.lastChild, nodes.map(node => rows.get(node.name).row));
     return section;
   });
@@ -348,8 +356,9 @@ function renderChoice() {
   for (const entry of rows.values()) {
     const { row, node } = entry;
     const cause = out.get(node.name), fits = filtered && !cause;
-    ruledOut += !!cause;
-    row.hidden = !!q && !(entry.hay ??= hay([...ofNode(node), ...[...node.pods, ...node.promises].flatMap(ofPod)])).includes(q);
+    ruledOut += !!cause && cause.cause !== "fitsNow";
+    row.hidden = q ? !(entry.hay ??= hay([...ofNode(node), ...[...node.pods, ...node.promises].flatMap(ofPod)])).includes(q)
+      : folded.has(node.pool) || (onlyFree && !Object.values(node.gpus).some(each => each.free > 0));
     hits += !row.hidden;
     row.classList.toggle("out", !!cause && cause.cause !== "fitsNow");
     row.classList.toggle("fits", !state.withoutRight.length && !!(fits || cause?.cause === "fitsNow"));
@@ -366,7 +375,7 @@ function renderChoice() {
       square.classList.toggle("chosen", !!square.cell.pod && key(square.cell.pod) === choice.pod);
     }
   }
-  for (const pool of document.querySelectorAll(".pool")) pool.hidden = ![...pool.lastChild.children].some(row => !row.hidden);
+  for (const pool of document.querySelectorAll(".pool")) pool.hidden = (!!q || !folded.has(pool.dataset.pool)) && ![...pool.lastChild.children].some(row => !row.hidden);
   if (!$("map").querySelector('.node:not([hidden]) [tabindex="0"]')) rove($("map").querySelector(".node:not([hidden]) .name"));
   const search = q && rows.size ? `${hits} of ${plural(rows.size, "node")} with “${choice.q}”` : "";
   const note = !choice.pod || (details && !details.error && !answer) ? (choice.holder ? `Shown: the GPUs of ${choice.holder}` : "") : !details ? `Looking at ${choice.pod} …` : details.error ? details.error
@@ -571,10 +580,12 @@ function podFields() {
 const left = lines => lines.length > MAX_LISTED ? make("p", { class: "note" }, `${lines.length - MAX_LISTED} more: ask on a terminal`) : null;
 const list = (items, none) => items.length ? [make("ul", {}, ...items.slice(0, MAX_LISTED).map(each => make("li", {}, ...[each].flat()))), left(items)] : [make("p", { class: "note" }, none)];
 const sentence = text => text && make("p", { class: "note" }, `${text[0].toUpperCase()}${text.slice(1)}.`);
-function drainable({ drainable, cordoned, suggestions }) {
+function drainable({ drainable: unused, whole, cordoned, suggestions }) {
+  const drainable = unused.filter(each => whole.includes(each.node)), broken = unused.filter(each => !whole.includes(each.node)).map(each => each.node);
   const drain = node => copied(`kubectl drain ${node} --ignore-daemonsets`, "Copy kubectl drain");
   const moves = each => make("ul", { class: "moves" }, ...each.moves.map(move => make("li", {}, `${move.pod} → ${move.to}`)));
   return [make("h3", {}, "No pod has a GPU there: nothing has to move. Fewest whole GPUs first"), ...list(drainable.map(each => [make("b", { "data-whole": each.node }, each.node), ` (${each.gpus}) `, drain(each.node)]), "No node is free as a whole."),
+    broken.length ? make("p", { class: "note" }, `Broken, and no pod has a GPU there: ${broken.join(", ")}.`) : null,
     cordoned.length ? make("p", { class: "note" }, `Cordoned already, and no pod has a GPU there: ${cordoned.join(", ")}.`) : null,
     make("h3", {}, "Free as a whole after a few pods have moved"), ...list(suggestions.map(each => [make("b", { "data-suggested": each.node }, each.node), ` (${each.gpus}) after ${plural(each.moves.length, "pod")} `, drain(each.node), moves(each)]), "No other node can be freed by moving a few pods of workloads."),
     make("p", { class: "note" }, "A pod moves when it is deleted: its controller makes another, and the webhook chooses its node. Each of these counts on those before it.")];
