@@ -73,7 +73,10 @@ _GROUP_OF_TWO = workload(
     "StatefulSet",
     "one",
     8,
-    of={"replicas": 2, "podManagementPolicy": "Parallel", "selector": {"matchLabels": {"app": "one"}}},
+    of={
+        "replicas": 2,
+        "selector": {"matchLabels": {"app": "one"}},
+    },  # one by one: the hook says who is of a group, late
     labels=GROUP | {"leaderworkerset.sigs.k8s.io/name": "one"},
     annotations={"leaderworkerset.sigs.k8s.io/size": "2"},
 )
