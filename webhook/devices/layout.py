@@ -32,7 +32,7 @@ class Slot(NamedTuple):
     parts: tuple[tuple[str, int, Number, Any], ...]
     """Its capacities if it is shared: name, counter, total, policy."""
     draws: tuple[tuple[int, Number], ...]
-    """Counters of counters, and what its first use takes of them."""
+    """Those of its counters that it shares with others (`consumesCounters` of DRA), and what its first use takes of them."""
     unit: tuple[int, ...]
     """The counters that say how much of the physical device is free."""
 

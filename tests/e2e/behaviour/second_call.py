@@ -73,10 +73,8 @@ _GROUP_OF_TWO = workload(
     "StatefulSet",
     "one",
     8,
-    of={
-        "replicas": 2,
-        "selector": {"matchLabels": {"app": "one"}},
-    },  # one by one: the hook says who is of a group, late
+    # One by one: of two at once both may be decided before the other webhook has said of either that it is of the group.
+    of={"replicas": 2, "selector": {"matchLabels": {"app": "one"}}},
     labels=GROUP | {"leaderworkerset.sigs.k8s.io/name": "one"},
     annotations={"leaderworkerset.sigs.k8s.io/size": "2"},
 )
