@@ -35,7 +35,7 @@ profiles:
         - weight: 30
           nodes: [{key: topology.kubernetes.io/zone, operator: Exists}, {key: kubernetes.io/hostname, values: [gpu-a2]}]
         - {weight: 5, classes: [training], nodes: [{key: nobody.has/this, operator: DoesNotExist}]}
-  shadow: {shadow: true}
+  dry-run: {dryRun: true}
 """)
 PROFILES = ("default", "pinned", "apart", "void", "every", "fed", "pools")
 GPU_TAINT = {"key": GPU, "value": "present", "effect": "NoSchedule"}
@@ -60,7 +60,7 @@ def cluster() -> ClusterState:
         made.priority_classes.seen({"metadata": {"name": name}, "value": value, "globalDefault": name == "everyday"})
     made.namespaces.seen({"metadata": {"name": "plain"}})
     made.namespaces.seen({"metadata": {"name": "odd", "labels": {PROFILE_LABEL: "no such"}}})
-    for profile in (*PROFILES, "shadow"):
+    for profile in (*PROFILES, "dry-run"):
         made.namespaces.seen({"metadata": {"name": profile, "labels": {PROFILE_LABEL: profile}}})
     return made
 

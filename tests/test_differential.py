@@ -86,7 +86,7 @@ def _toleration(response: dict[str, Any]) -> bool:
 
 ROOMY = [n | {"status": n["status"] | {"allocatable": n["status"]["allocatable"] | {GPU: "1000"}}} for n in NODES]
 """Room for all: where a pod fits does not depend on who came before."""
-DAMAGE = st.tuples(pods(), st.sampled_from((*PROFILES, "shadow")), WRONG)
+DAMAGE = st.tuples(pods(), st.sampled_from((*PROFILES, "dry-run")), WRONG)
 
 
 def _roomy() -> Server:

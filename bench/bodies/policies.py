@@ -37,7 +37,7 @@ _policy(
         "profiles:\n  default: {rules: {hostDevices: {paths: ["
         + ", ".join(f"/a/{n}" for n in range(15_000))
         + "]}}}\n"
-        + "".join(f"  a{n}: {{shadow: true}}\n" for n in range(98))
+        + "".join(f"  a{n}: {{dryRun: true}}\n" for n in range(98))
     ),
 )
 _policy(
@@ -46,7 +46,7 @@ _policy(
         "profiles:\n  default: {rules: {hostDevices: {paths: ["
         + ", ".join("[]" for n in range(15_000))
         + "]}}}\n"
-        + "".join(f"  a{n}: {{shadow: true}}\n" for n in range(98))
+        + "".join(f"  a{n}: {{dryRun: true}}\n" for n in range(98))
     ),
 )
 _policy("policy: 8,000 names of GPUs", lambda: "gpus: [" + ", ".join(f"{{name: a.b/c{n}}}" for n in range(8_000)) + "]")

@@ -25,7 +25,7 @@ profiles:
       - {namespaces: [ops], serviceAccounts: [exporter]}
       - {namespaces: ["*"], groups: [admins]}
   lenient: {rules: {gpuLimit: {action: warn}}}
-  quiet: {shadow: true}
+  quiet: {dryRun: true}
   silent: {rules: {gpuQuantity: {action: off}}}
   nothing:
     injectors: """

@@ -19,8 +19,8 @@ HALF, NO_LIMIT, UNEQUAL = (
 THIEF = {"securityContext": {"privileged": True}}
 
 
-def policy(mode: str = "warn", *, shadow: bool = False, **profile: Any) -> Policy:
-    found = {"shadow": shadow, "templates": {"mode": mode}, **profile}
+def policy(mode: str = "warn", *, dry_run: bool = False, **profile: Any) -> Policy:
+    found = {"dryRun": dry_run, "templates": {"mode": mode}, **profile}
     return Policy.of(PolicyFile.model_validate({"profiles": {"default": found}}))
 
 

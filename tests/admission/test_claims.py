@@ -20,7 +20,7 @@ from webhook.state.objects import ListKind
 from webhook.state.state import ClusterState
 from webhook.text import bare
 
-POLICY = Policy.load("profiles: {default: {rules: {gpuLimit: {perContainer: 4, perPod: 6}}}, tried: {shadow: true}}")
+POLICY = Policy.load("profiles: {default: {rules: {gpuLimit: {perContainer: 4, perPod: 6}}}, tried: {dryRun: true}}")
 CLUSTER = state([node("a")])
 for kind, obj in {
     "deviceclasses": dra.device_class(),

@@ -1,4 +1,4 @@
-"""Which findings are reported: each cause once, none in shadow, and none about what our injectors added."""
+"""Which findings are reported: each cause once, none in dry run, and none about what our injectors added."""
 
 import jsonpatch
 import orjson
@@ -15,10 +15,10 @@ from webhook.placement.placer import Placer
 from webhook.policy.model import Policy, PolicyFile
 
 DEFAULT = Policy.of(PolicyFile())
-SHADOW = Policy.load("""
+DRY_RUN = Policy.load("""
 profiles:
   default:
-    shadow: true
+    dryRun: true
     rules: {cpuPerGpu: {action: deny}}
     injectors: {cpuPerGpu: {enabled: true}}
 """)
@@ -43,10 +43,10 @@ def test_a_cause_that_two_rules_find_is_reported_once_by_the_rule_that_refuses()
 
 def test_in_shadow_the_client_gets_no_warning_and_the_findings_are_those_after_the_injectors() -> None:
     first, second = both(
-        pod(containers=[{"name": "main", "resources": {"requests": {GPU: "1"}}}], hostPID=True), SHADOW
+        pod(containers=[{"name": "main", "resources": {"requests": {GPU: "1"}}}], hostPID=True), DRY_RUN
     )
-    assert (first.result, warnings_of(first)) == ("shadow", [])
-    assert (second.result, warnings_of(second)) == ("shadow", [])
+    assert (first.result, warnings_of(first)) == ("dryRun", [])
+    assert (second.result, warnings_of(second)) == ("dryRun", [])
     assert [each.unit for each in second.findings if each.action == "deny"] == ["hostNamespaces"], (
         "the injector would have added the CPU request"
     )

@@ -30,8 +30,8 @@ def denied(*findings: UnitFinding) -> Decision:
 
 NOT_TOLD = [
     pytest.param(owned(dry_run=True), denied(), id="a dry run"),
-    pytest.param(owned(), Decision("allowed", quiet=True), id="a profile in shadow that would do nothing"),
-    pytest.param(owned(dry_run=True), Decision("allowed", would="get x", quiet=True), id="a dry run in shadow"),
+    pytest.param(owned(), Decision("allowed", quiet=True), id="a profile in dry run that would do nothing"),
+    pytest.param(owned(dry_run=True), Decision("allowed", would="get x", quiet=True), id="a dry run in dry run"),
     pytest.param(owned(), Decision("allowed", findings=(WARNED,)), id="a warning alone"),
     pytest.param(owned(operation="UPDATE"), denied(), id="an update, whose author gets the answer"),
     pytest.param(owned(resource="jobs", kind="Job"), denied(), id="a workload, whose author gets the answer"),
@@ -57,25 +57,25 @@ def test_the_event_of_a_refusal_is_on_the_controller_and_has_the_first_finding_t
     assert event.message == "its pods are refused: spec.x: saw 0 GPUs, wanted 1. Ask for 1. [gpuZero] (policy 1f0c)"
 
 
-SHADOW = "(policy 1f0c, profile quiet in shadow)"
+DRY_RUN = "(policy 1f0c, profile quiet in dry run)"
 POD = {"metadata": {"name": "chat", "uid": "u-2"}, "spec": {}}
-IN_SHADOW = [
+IN_DRY_RUN = [
     pytest.param(owned(), (BAD,), "", "ReplicaSet", "PodWouldBeRefused",
-                 f"its pods would be refused: spec.x: saw 0 GPUs, wanted 1. Ask for 1. [gpuZero] {SHADOW}", id="a refusal"),
+                 f"its pods would be refused: spec.x: saw 0 GPUs, wanted 1. Ask for 1. [gpuZero] {DRY_RUN}", id="a refusal"),
     pytest.param(owned(), (WARNED,), "get tolerations", "ReplicaSet", "PodWouldBeChanged",
-                 f"its pods would get tolerations {SHADOW}", id="a change"),
+                 f"its pods would get tolerations {DRY_RUN}", id="a change"),
     pytest.param(owned(object=POD), (BAD,), "get tolerations", "Pod", "PodWouldBeRefused",
-                 f"it would be refused: spec.x: saw 0 GPUs, wanted 1. Ask for 1. [gpuZero] {SHADOW}", id="a pod alone"),
+                 f"it would be refused: spec.x: saw 0 GPUs, wanted 1. Ask for 1. [gpuZero] {DRY_RUN}", id="a pod alone"),
     pytest.param(owned(object=POD), (), "get tolerations", "Pod", "PodWouldBeChanged",
-                 f"it would get tolerations {SHADOW}", id="a change in a pod alone"),
+                 f"it would get tolerations {DRY_RUN}", id="a change in a pod alone"),
 ]  # fmt: skip
 
 
-@pytest.mark.parametrize(("asked", "findings", "would", "kind", "reason", "message"), IN_SHADOW)
+@pytest.mark.parametrize(("asked", "findings", "would", "kind", "reason", "message"), IN_DRY_RUN)
 def test_the_event_of_a_profile_in_shadow_says_what_would_be_done(
     asked: Request, findings: tuple[UnitFinding, ...], would: str, kind: str, reason: str, message: str
 ) -> None:
-    result = "shadow" if BAD in findings else "allowed"
+    result = "dryRun" if BAD in findings else "allowed"
     event = refused(asked, Decision(result, "quiet", policy="1f0c", findings=findings, quiet=True, would=would))
     assert event is not None
     assert (event.involved.kind, event.reason, event.message) == (kind, reason, message)

@@ -242,8 +242,8 @@ def test_a_refusal_begins_with_what_is_refused(kind: str, metadata: Any, begins:
 
 def test_shadow_decides_and_changes_nothing() -> None:
     refused, patched = mutated(CONFLICT, "quiet"), mutated(pod(), "quiet")
-    assert (refused.result, refused.patch, bool(refused.message)) == ("shadow", None, True)
-    assert (patched.result, patched.patch, bool(patched.record)) == ("shadow", None, True)
+    assert (refused.result, refused.patch, bool(refused.message)) == ("dryRun", None, True)
+    assert (patched.result, patched.patch, bool(patched.record)) == ("dryRun", None, True)
     assert not patched.reservation
 
 

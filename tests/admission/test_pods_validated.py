@@ -82,7 +82,7 @@ def test_a_bad_pod_is_denied_with_all_findings_and_gets_the_warnings_too() -> No
 
 def test_shadow_finds_and_allows() -> None:
     decision = validated(GREEDY, "quiet")
-    assert decision.result == "shadow"
+    assert decision.result == "dryRun"
     assert decision.message
     assert reported(decision)
     assert not decision.would, "a refused pod would not be changed"

@@ -153,11 +153,11 @@ def test_a_good_policy_is_accepted_with_a_warning_about_what_the_cluster_does_no
 
 
 def test_a_bad_policy_is_refused_with_path_and_line_of_every_problem() -> None:
-    decision = judged("profiles:\n  default:\n    shadow: maybe\n    injektors: {}\n")
+    decision = judged("profiles:\n  default:\n    dryRun: maybe\n    injektors: {}\n")
     assert decision.result == "denied"
     assert decision.message.splitlines() == [
         'ConfigMap "gpu-admission-policy": 2 problems in policy.yaml; the policy in force stays:',
-        '- line 3: profiles.default.shadow: saw "maybe"; wanted true or false',
+        '- line 3: profiles.default.dryRun: saw "maybe"; wanted true or false',
         '- line 4: profiles.default.injektors: unknown key; did you mean "injectors"?',
     ]
 

@@ -44,12 +44,12 @@ FINDING = Finding("spec.hostPID", "true", "false", "Remove it")
         pytest.param(
             Decision("allowed", warnings=("a",), findings=(UnitFinding("host", "warn", FINDING),), quiet=True),
             b'"allowed":true}}',
-            id="in a shadow profile there are no warnings",
+            id="in a profile in dry run there are no warnings",
         ),
         pytest.param(
-            Decision("shadow", message="pod: no", quiet=True),
-            b'"allowed":true,"auditAnnotations":{"shadow":"pod: no"}}}',
-            id="a refusal in a shadow profile is allowed, and in the audit log",
+            Decision("dryRun", message="pod: no", quiet=True),
+            b'"allowed":true,"auditAnnotations":{"dryRun":"pod: no"}}}',
+            id="a refusal in a profile in dry run is allowed, and in the audit log",
         ),
         pytest.param(
             Decision("allowed", findings=(UnitFinding("host", "foretold", FINDING),)),

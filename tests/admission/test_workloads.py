@@ -86,11 +86,11 @@ def test_no_limit_is_added_if_the_injector_is_off() -> None:
 
 
 def test_a_profile_in_shadow_changes_and_refuses_nothing_and_records_its_findings() -> None:
-    shadow = policy("deny", shadow=True)
-    assert mutated(asked(deployment(NO_LIMIT)), policy("fix", shadow=True)).result == "ignored"
-    assert mutated(asked(deployment(HALF)), shadow).result == "ignored"
-    decision = validated(asked(deployment(**THIEF)), shadow)
-    assert decision.result == "shadow"
+    dry_run = policy("deny", dry_run=True)
+    assert mutated(asked(deployment(NO_LIMIT)), policy("fix", dry_run=True)).result == "ignored"
+    assert mutated(asked(deployment(HALF)), dry_run).result == "ignored"
+    decision = validated(asked(deployment(**THIEF)), dry_run)
+    assert decision.result == "dryRun"
     assert "privileged" in decision.message
 
 

@@ -120,7 +120,7 @@ def test_wrong_arguments_are_status_2(arguments: list[str]) -> None:
 
 
 def test_lint(file: Any) -> None:
-    good = file({"profiles": {"default": {}, "quiet": {"shadow": True}}}, name="good.yaml")
+    good = file({"profiles": {"default": {}, "quiet": {"dryRun": True}}}, name="good.yaml")
     result = call("policy", "lint", good)
     assert result.exit_code == 0
     assert result.stdout.startswith(f"{good}: good: 2 profiles, hash ")

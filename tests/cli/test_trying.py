@@ -284,7 +284,7 @@ OFF = {name: {"enabled": False} for name in INJECTORS}
     [
         pytest.param({}, pod("none", 0), f"nothing is changed: {NOT_TOUCHED}", id="no GPU"),
         pytest.param({"profiles": {"default": {"injectors": OFF}}}, pod("one"), f"nothing is changed: {NOT_TOUCHED}", id="no injector"),
-        pytest.param({"profiles": {"default": {"shadow": True}}}, pod("one"), "nothing is changed: profile default is in shadow", id="shadow"),
+        pytest.param({"profiles": {"default": {"dryRun": True}}}, pod("one"), "nothing is changed: profile default is in dry run", id="dryRun"),
     ],
 )  # fmt: skip
 def test_pods_that_are_left_alone_say_so(
@@ -370,19 +370,19 @@ def test_markup_in_text_is_printed_unchanged(file: Any) -> None:
 
 
 def test_in_shadow_mode_a_message_says_what_would_be_refused(file: Any) -> None:
-    shadow = file({"profiles": {"default": {"shadow": True}}}, name="policy.yaml")
-    result = offline("-f", file(BAD), "--policy", shadow)
+    dry_run = file({"profiles": {"default": {"dryRun": True}}}, name="policy.yaml")
+    result = offline("-f", file(BAD), "--policy", dry_run)
     assert result.exit_code == 0
-    assert "  would be refused (shadow): " in result.stdout
+    assert "  would be refused (dry run): " in result.stdout
 
 
 def test_a_bad_policy_is_status_2_with_every_problem_on_its_line(file: Any) -> None:
-    bad = file({"gpu": [], "profiles": {"default": {"shadow": "maybe"}}}, name="policy.yaml")
+    bad = file({"gpu": [], "profiles": {"default": {"dryRun": "maybe"}}}, name="policy.yaml")
     result = offline("-f", file(GOOD), "--policy", bad)
     assert (result.exit_code, result.stdout) == (2, "")
     assert sorted(result.stderr.splitlines()) == [
         f'{bad}: line 1: gpu: unknown key; did you mean "gpus"?',
-        f'{bad}: line 4: profiles.default.shadow: saw "maybe"; wanted true or false',
+        f'{bad}: line 4: profiles.default.dryRun: saw "maybe"; wanted true or false',
     ]
 
 

@@ -180,4 +180,4 @@ async def test_the_controller_of_refused_pods_has_one_event_with_the_first_findi
     await api.delete(made["kind"], name, TEAM)
 
 
-# --- A profile in shadow ----------------------------------------------------------------------------------------------
+# --- A profile in dry run ----------------------------------------------------------------------------------------------

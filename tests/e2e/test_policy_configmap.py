@@ -16,13 +16,13 @@ from tests.installed import NAMESPACE, SHIPPED, Installed, decision
 pytestmark = pytest.mark.controlplane
 
 NAME = "gpu-admission-policy"
-BAD = SHIPPED.replace("\n    shadow: false\n", "\n    shadow: maybe\n").replace(
+BAD = SHIPPED.replace("\n    dryRun: false\n", "\n    dryRun: maybe\n").replace(
     "\n    placement:\n", "\n    placment:\n"
 )
-SHADOW = next(number for number, line in enumerate(BAD.splitlines(), 1) if line == "    shadow: maybe")
+DRY_RUN = next(number for number, line in enumerate(BAD.splitlines(), 1) if line == "    dryRun: maybe")
 PLACEMENT = next(number for number, line in enumerate(BAD.splitlines(), 1) if line == "    placment:")
 PROBLEMS = [
-    f'line {SHADOW}: profiles.default.shadow: saw "maybe"; wanted true or false',
+    f'line {DRY_RUN}: profiles.default.dryRun: saw "maybe"; wanted true or false',
     f'line {PLACEMENT}: profiles.default.placment: unknown key; did you mean "placement"?',
 ]
 

@@ -65,7 +65,7 @@ def test_a_rule_that_warns_is_exported_as_a_warning() -> None:
 
 
 def test_a_profile_in_shadow_changes_and_refuses_nothing() -> None:
-    found = export(policy("{default: {shadow: true}}"))
+    found = export(policy("{default: {dryRun: true}}"))
     assert {each["kind"] for each in found} == {"ValidatingAdmissionPolicy", "ValidatingAdmissionPolicyBinding"}
     actions = [each["spec"]["validationActions"] for each in found if each["kind"].endswith("Binding")]
     assert actions == [["Audit"], ["Audit"]]

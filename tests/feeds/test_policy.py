@@ -23,7 +23,7 @@ from webhook.telemetry.metrics import Metrics
 
 MAPS, EVENTS = "/api/v1/namespaces/gpu-admission/configmaps", "/api/v1/namespaces/gpu-admission/events"
 NAME = "gpu-admission-policy"
-GOOD, OTHER = "profiles: {default: {shadow: false}}", "profiles: {default: {shadow: true}}"
+GOOD, OTHER = "profiles: {default: {dryRun: false}}", "profiles: {default: {dryRun: true}}"
 META = {"namespace": "gpu-admission"}
 
 
@@ -38,8 +38,8 @@ class Scene:
         self.api.put(MAPS, NAME, metadata=META, data={key: text})
 
     @property
-    def shadow(self) -> bool | None:
-        return self.holder.current and self.holder.current.file.profiles["default"].shadow
+    def dry_run(self) -> bool | None:
+        return self.holder.current and self.holder.current.file.profiles["default"].dry_run
 
     def lines(self, event: str) -> list[Any]:
         return [line for line in map(orjson.loads, self.log.getvalue().splitlines()) if line["event"] == event]
@@ -65,9 +65,9 @@ async def started(first: str | None = GOOD) -> AsyncIterator[Scene]:
 
 async def test_a_good_policy_takes_effect_and_its_hash_is_logged() -> None:
     async with started() as scene:
-        await until(lambda: scene.shadow is False)
+        await until(lambda: scene.dry_run is False)
         scene.apply(OTHER)
-        await until(lambda: scene.shadow is True)
+        await until(lambda: scene.dry_run is True)
         assert scene.holder.current is not None
         assert [line["hash"] for line in scene.lines("policy")][-1] == scene.holder.current.hash
         assert f'gpu_admission_policy_info{{hash="{scene.holder.current.hash}"}} 1.0'.encode() in scene.metrics.text()
@@ -97,17 +97,17 @@ async def test_a_bad_policy_changes_nothing_and_a_good_one_after_it_takes_effect
     spoil: Callable[[Scene], None], why: str
 ) -> None:
     async with started() as scene:
-        await until(lambda: scene.shadow is False)
+        await until(lambda: scene.dry_run is False)
         spoil(scene)
         await until(lambda: scene.holder.error)
         assert why in str(scene.holder.error)
-        assert scene.shadow is False
+        assert scene.dry_run is False
         assert b"gpu_admission_policy_valid 0.0" in scene.metrics.text()
         assert b"gpu_admission_policy_errors_total 1.0" in scene.metrics.text()
         (line,) = scene.lines("policy refused")
         assert line["stays"] == scene.holder.current.hash  # type: ignore[union-attr]
         scene.apply(OTHER)
-        await until(lambda: scene.shadow is True)
+        await until(lambda: scene.dry_run is True)
         assert scene.holder.error is None
 
 
@@ -131,14 +131,14 @@ async def test_at_a_start_without_a_valid_policy_the_shipped_one_is_in_force_and
         assert (event["reason"], event["message"]) == ("PolicyRefused", scene.holder.remark)
         scene.apply(GOOD)
         await until(lambda: not scene.holder.shipped)
-        assert scene.shadow is False
+        assert scene.dry_run is False
         assert scene.holder.remark == ""
         assert b"gpu_admission_policy_shipped 0.0" in scene.metrics.text()
 
 
 async def test_a_bad_policy_is_reported_by_one_event_on_the_config_map() -> None:
     async with started() as scene:
-        await until(lambda: scene.shadow is False)
+        await until(lambda: scene.dry_run is False)
         scene.apply("profiles: {default: {shadwo: true}}")
         await until(lambda: scene.api.objects[EVENTS])
         scene.api.forget()
@@ -178,7 +178,7 @@ async def test_if_the_policy_changes_faster_than_events_are_written_the_newest_i
     waits = SimpleNamespace(Queue=asyncio.Queue, sleep=lambda _: all_refused.wait())
     monkeypatch.setattr(policy, "asyncio", waits)
     async with started() as scene:
-        await until(lambda: scene.shadow is False)
+        await until(lambda: scene.dry_run is False)
         for number in range(100):
             scene.apply(f"profiles: {{default: {{key{number}: true}}}}")
         await until(lambda: len(scene.lines("policy refused")) == 100)
@@ -193,4 +193,4 @@ async def test_an_event_that_cannot_be_written_does_no_harm() -> None:
         scene.apply("a: [")
         await until(lambda: scene.lines("event not written"))
         scene.apply(OTHER)
-        await until(lambda: scene.shadow is True)
+        await until(lambda: scene.dry_run is True)

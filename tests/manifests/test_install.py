@@ -109,13 +109,13 @@ def test_the_kustomization_that_the_readme_shows_works(control_plane: ControlPla
     def built(name: str, shown: str) -> dict[str, Any]:
         (mine := tmp_path / name).mkdir()
         (mine / "kustomization.yaml").write_text(shown)
-        (mine / "policy.yaml").write_text("profiles: {default: {shadow: true}}\n")
+        (mine / "policy.yaml").write_text("profiles: {default: {dryRun: true}}\n")
         return {f"{each['kind']}/{each['metadata']['name']}": each for each in kustomized(control_plane, str(mine))}
 
     (container,) = built("first", first)["Deployment/gpu-admission"]["spec"]["template"]["spec"]["containers"]
     assert container["image"] == "registry.example/gpu-admission:0.1.0"
     found = built("more", first + more)
-    assert found["ConfigMap/gpu-admission-policy"]["data"] == {"policy.yaml": "profiles: {default: {shadow: true}}\n"}
+    assert found["ConfigMap/gpu-admission-policy"]["data"] == {"policy.yaml": "profiles: {default: {dryRun: true}}\n"}
     assert "ClusterRole/gpu-admission-events" in found
 
 

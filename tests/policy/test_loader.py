@@ -21,7 +21,7 @@ class Unit(Settings):
 
 
 class Profile(Settings):
-    shadow: bool = False
+    dry_run: bool = False
     first: Unit = Unit()
     second: Unit = Unit()
 
@@ -93,8 +93,8 @@ BAD = [
         "[" * 100_000, ["line 1: more than 32 levels are refused"], id="nesting that is too deep for a parser"
     ),
     pytest.param(
-        "profiles:\n  a: {}\n  a: {}\n  b:\n    shadow: true\n    shadow: false",
-        ["line 3: profiles.a: the key stands here twice", "line 6: profiles.b.shadow: the key stands here twice"],
+        "profiles:\n  a: {}\n  a: {}\n  b:\n    dryRun: true\n    dryRun: false",
+        ["line 3: profiles.a: the key stands here twice", "line 6: profiles.b.dryRun: the key stands here twice"],
         id="keys twice: YAML itself would take the last",
     ),
     pytest.param("? [a]\n: 1", ["line 1: wanted a word as key, saw a list or a map"], id="a key that is a list"),
@@ -121,8 +121,13 @@ BAD = [
     ),
     pytest.param(
         "profiles:\n  default:\n    '\\x1b[31m\"': 1",
-        [rf"line 3: profiles.default.\\x1b[31m\": {UNKNOWN}shadow, first, second"],
+        [rf"line 3: profiles.default.\\x1b[31m\": {UNKNOWN}dryRun, first, second"],
         id="a key with terminal escapes",
+    ),
+    pytest.param(
+        "profiles: {default: {shadow: true}}",
+        ['line 1: profiles.default.shadow: unknown key; it is called "dryRun" now'],
+        id="a key that has another name now",
     ),
     pytest.param("entries:", ["line 1: entries: saw nothing; wanted a list"], id="nothing for a list"),
     pytest.param("entries: [a]", ['line 1: entries[0]: saw "a"; wanted a map'], id="a word for a map"),
@@ -137,8 +142,8 @@ BAD = [
         id="text of another form",
     ),
     pytest.param(
-        "profiles: {default: {shadow: maybe}}",
-        ['line 1: profiles.default.shadow: saw "maybe"; wanted true or false'],
+        "profiles: {default: {dryRun: maybe}}",
+        ['line 1: profiles.default.dryRun: saw "maybe"; wanted true or false'],
         id="a word for a truth value",
     ),
     pytest.param(
@@ -162,15 +167,15 @@ BAD = [
         id="settings that contradict each other",
     ),
     pytest.param(
-        "profiles:\n  default:\n    shadow: x\n  a: {}\n  b:\n    first: {}",
-        ['line 3: profiles.default.shadow: saw "x"; wanted true or false'],
+        "profiles:\n  default:\n    dryRun: x\n  a: {}\n  b:\n    first: {}",
+        ['line 3: profiles.default.dryRun: saw "x"; wanted true or false'],
         id="a mistake that other profiles inherit is reported once",
     ),
     pytest.param(
-        "profiles:\n  default:\n    shadow: x\n  a:\n    shadow: x",
+        "profiles:\n  default:\n    dryRun: x\n  a:\n    dryRun: x",
         [
-            'line 3: profiles.default.shadow: saw "x"; wanted true or false',
-            'line 5: profiles.a.shadow: saw "x"; wanted true or false',
+            'line 3: profiles.default.dryRun: saw "x"; wanted true or false',
+            'line 5: profiles.a.dryRun: saw "x"; wanted true or false',
         ],
         id="a mistake in two places is reported twice",
     ),
@@ -197,7 +202,7 @@ GOOD = [
     pytest.param("profiles: {}", Profile(), id="no profile: there is always a default one"),
     pytest.param("profiles:\n  default:\n", Profile(), id="a section without a line in it"),
     pytest.param("profiles: {default: {first: {action: off}}}", Profile(first=Unit(action="off")), id="off is a word"),
-    pytest.param("profiles: {default: {shadow: on}}", Profile(shadow=True), id="on is a boolean where one is wanted"),
+    pytest.param("profiles: {default: {dryRun: on}}", Profile(dry_run=True), id="on is a boolean where one is wanted"),
     pytest.param(
         "profiles: {default: {first: {mostPods: null}}}",
         Profile(first=Unit(most_pods=None)),
@@ -222,7 +227,7 @@ def test_names_of_profiles_are_text() -> None:
 DEFAULT = """
 profiles:
   default:
-    shadow: true
+    dryRun: true
     first: {action: warn, mostPods: 2, names: [a, b], reserved: {"x": [one], "y*": []}}
 """
 INHERITED = [
@@ -249,7 +254,7 @@ INHERITED = [
 def test_a_profile_inherits_from_default(text: str, changed: dict[str, Any]) -> None:
     found, default = (profile(f"{DEFAULT}  other:\n    {text}\n", name) for name in ("other", "default"))
     assert found.first == default.first.model_copy(update=changed)
-    assert found.shadow
+    assert found.dry_run
     assert default == profile(DEFAULT, "default")
 
 

@@ -136,18 +136,18 @@ def test_units_that_are_off_do_not_run() -> None:
 
 
 def test_a_profile_that_is_not_there_is_the_default_one() -> None:
-    policy = Policy.load("profiles: {default: {}, quiet: {shadow: true}}")
+    policy = Policy.load("profiles: {default: {}, quiet: {dryRun: true}}")
     assert policy.profile("quiet")[0] == "quiet"
-    assert policy.profile("quiet")[1].shadow
+    assert policy.profile("quiet")[1].dry_run
     assert policy.profile("nothing") == policy.profile("default")
 
 
 @pytest.mark.parametrize(
     ("one", "other", "same"),
     [
-        pytest.param("{}", "profiles: {default: {shadow: false}}", True, id="a default that is written out"),
+        pytest.param("{}", "profiles: {default: {dryRun: false}}", True, id="a default that is written out"),
         pytest.param("{}", "# a comment\n{}", True, id="a comment"),
-        pytest.param("{}", "profiles: {default: {shadow: true}}", False, id="another setting"),
+        pytest.param("{}", "profiles: {default: {dryRun: true}}", False, id="another setting"),
         pytest.param("profiles: {a: {}}", "profiles: {b: {}}", False, id="another name of a profile"),
         pytest.param(
             "profiles: {default: {rules: {priorityClass: {reserved: {a: [x], 'a*': []}}}}}",

@@ -61,14 +61,14 @@ def test_a_refusal_is_counted_logged_and_reported_and_what_is_ignored_is_not(
     monkeypatch.setattr(process, "MAX_BAD_REVIEW_LINES", lines)
     log, events, refused = io.BytesIO(), Reported(), Refused({"team-a": {PROFILE_LABEL: ""}})
     recorder = Recorder(Metrics(), logs.configure(log), cast(Events, events), refused)
-    for decision in (IGNORED, Decision("denied"), Decision("shadow", quiet=True)):
+    for decision in (IGNORED, Decision("denied"), Decision("dryRun", quiet=True)):
         for hook in ("mutate", "validate"):
             recorder.decided(hook, request(pod()), decision, 0.001)
     recorder.bad_review("mutate", BadReview("forged"))
-    assert events.results == ["denied", "denied", "shadow"]
+    assert events.results == ["denied", "denied", "dryRun"]
     assert refused.counts()["team-a"] == 2
     logged = [orjson.loads(line)["event"] for line in log.getvalue().splitlines()]
-    wanted = ["denied", "denied", "shadow", "shadow", "bad review"] if lines else []
+    wanted = ["denied", "denied", "dryRun", "dryRun", "bad review"] if lines else []
     assert [event for event in logged if event != "lines left out"] == wanted
 
 

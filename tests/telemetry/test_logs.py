@@ -56,7 +56,7 @@ def test_a_decision_is_one_line_with_the_fields_to_find_it() -> None:
 
 def test_the_record_is_left_out_if_the_pod_gets_it() -> None:
     assert "record" not in line(Decision("patched", patch=b"[]", record="{}"))
-    assert line(Decision("shadow", record="{}"))["record"] == {}
+    assert line(Decision("dryRun", record="{}"))["record"] == {}
 
 
 def test_an_ignored_request_is_not_logged() -> None:

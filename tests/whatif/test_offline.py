@@ -153,14 +153,14 @@ def config_map(**data: str) -> str:
 @pytest.mark.parametrize(
     "text",
     [
-        pytest.param("profiles: {default: {shadow: true}}", id="a policy"),
-        pytest.param(b"profiles: {default: {shadow: true}} # ConfigMap", id="a policy that mentions ConfigMaps"),
-        pytest.param(config_map(**{"policy.yaml": "profiles: {default: {shadow: true}}"}), id="the ConfigMap that holds it"),
-        pytest.param(orjson.dumps(yaml.safe_load(config_map(**{"policy.yaml": "profiles: {default: {shadow: true}}"}))), id="the ConfigMap as JSON"),
+        pytest.param("profiles: {default: {dryRun: true}}", id="a policy"),
+        pytest.param(b"profiles: {default: {dryRun: true}} # ConfigMap", id="a policy that mentions ConfigMaps"),
+        pytest.param(config_map(**{"policy.yaml": "profiles: {default: {dryRun: true}}"}), id="the ConfigMap that holds it"),
+        pytest.param(orjson.dumps(yaml.safe_load(config_map(**{"policy.yaml": "profiles: {default: {dryRun: true}}"}))), id="the ConfigMap as JSON"),
     ],
 )  # fmt: skip
 def test_a_policy_is_loaded(text: str | bytes) -> None:
-    assert load_policy(text).profile("default")[1].shadow
+    assert load_policy(text).profile("default")[1].dry_run
 
 
 @pytest.mark.parametrize(

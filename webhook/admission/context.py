@@ -244,12 +244,12 @@ def decided(
     workload: str = "",
     would: str = "",
 ) -> Decision:
-    """The decision by the findings: to refuse, for all denials among them, else to allow. A refusal with a profile in shadow has
-    the result "shadow"."""
+    """The decision by the findings: to refuse, for all denials among them, else to allow. A refusal with a profile in dry run has
+    the result "dryRun"."""
     result: Result = "allowed"
-    message, shadow = "", profile.settings.shadow
+    message, dry_run = "", profile.settings.dry_run
     if denied := denials(findings):
-        result, would = "shadow" if shadow else "denied", ""
+        result, would = "dryRun" if dry_run else "denied", ""
         why = refusal_message([(denial.unit, denial.finding) for denial in denied], policy.hash)
         message = f"{subject_of(request)}: {why}"
     return Decision(
@@ -260,7 +260,7 @@ def decided(
         message=message,
         findings=tuple(findings),
         unknown_profile=profile.unknown,
-        quiet=shadow,
+        quiet=dry_run,
         would=would,
     )
 

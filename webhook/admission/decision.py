@@ -8,9 +8,9 @@ from webhook.framework.cluster_view import Placement
 from webhook.framework.interface import Finding, Outcome
 from webhook.kube.asked import AskedPod
 
-Result = Literal["ignored", "patched", "unchanged", "allowed", "denied", "shadow"]
-"""`ignored`: the request is not decided by us. `shadow`: the object would be refused or changed if the profile were not in
-shadow."""
+Result = Literal["ignored", "patched", "unchanged", "allowed", "denied", "dryRun"]
+"""`ignored`: the request is not decided by us. `dryRun`: the object would be refused or changed if the profile were not in
+dry run."""
 
 
 class UnitFinding(NamedTuple):
@@ -47,9 +47,9 @@ class Decision(NamedTuple):
     unknown_profile: bool = False
     """The namespace's label names a profile that the policy does not have."""
     quiet: bool = False
-    """The client gets no warnings, since the profile is in shadow."""
+    """The client gets no warnings, since the profile is in dry run."""
     would: str = ""
-    """Under a profile in shadow: what would be changed in the pod, as the end of a sentence; "" if nothing."""
+    """Under a profile in dry run: what would be changed in the pod, as the end of a sentence; "" if nothing."""
 
 
 IGNORED = Decision("ignored")

@@ -2,7 +2,7 @@
 
 An Event on the controller of refused pods has the first finding in full. The controller's own Event (FailedCreate) has all
 findings on many lines; after 25 Events its client sends only one in five minutes, and it merges different ones
-(client-go tools/record/events_cache.go). Under a profile in shadow, an Event there or on the pod says what would be done. An
+(client-go tools/record/events_cache.go). Under a profile in dry run, an Event there or on the pod says what would be done. An
 Event on a pod that the scheduler bound to another node than the first ranked one says why, as far as that is known.
 """
 
@@ -21,7 +21,7 @@ from webhook.text import plural, printable
 
 REFUSED: Final = "PodRefused"
 WOULD: Final = ("PodWouldBeRefused", "PodWouldBeChanged")
-"""Of pods under a profile in shadow."""
+"""Of pods under a profile in dry run."""
 BOUND_ELSEWHERE: Final = "BoundElsewhere"
 MAX_MESSAGE: Final = 4096
 """Characters in a message; a finding has some hundreds. The API server has no limit for Events of core/v1, and 1,024 bytes for
@@ -55,28 +55,28 @@ class Event(NamedTuple):
 
 def refused(request: Request, decision: Decision) -> Event | None:
     """The Event on the controller of a refused pod. None for a dry run, and for a pod without a controller, whose author gets
-    the refusal directly. With a profile in shadow, the Event on the controller or the pod about what would be done."""
-    shadow = decision.quiet
-    if request.dry_run or request.object is None or not (shadow or decision.result == "denied"):
+    the refusal directly. With a profile in dry run, the Event on the controller or the pod about what would be done."""
+    dry_run = decision.quiet
+    if request.dry_run or request.object is None or not (dry_run or decision.result == "denied"):
         return None
     if (request.resource, request.operation, request.subresource) != ("pods", "CREATE", ""):
         return None
     reference = controller_reference(request.object)
-    if reference is None and shadow:  # the validating hook knows the uid of a new pod
+    if reference is None and dry_run:  # the validating hook knows the uid of a new pod
         reference = {"apiVersion": "v1", "kind": "Pod", **request.object["metadata"]}
     involved = reference and _involved(request.namespace, reference)
     denied = denials(decision.findings)
     if not involved or not (denied or decision.would):
         return None
     who = "it" if involved.kind == "Pod" else "its pods"
-    policy = f"(policy {decision.policy}{f', profile {decision.profile} in shadow' if shadow else ''})"
+    policy = f"(policy {decision.policy}{f', profile {decision.profile} in dry run' if dry_run else ''})"
     if not denied:
         return Event(involved, "Normal", WOULD[1], _bounded(f"{who} would {decision.would} {policy}"), repeats=True)
-    verb = "would be" if shadow else "are"
+    verb = "would be" if dry_run else "are"
     message = f"{who} {verb} refused: {finding_line(denied[0].unit, denied[0].finding)} {policy}"
     if more := len(denied) - 1:
         message += f" and {plural(more, 'more problem')}: gpu-admission try -f FILE shows all"
-    return Event(involved, "Warning", WOULD[0] if shadow else REFUSED, _bounded(message), repeats=True)
+    return Event(involved, "Warning", WOULD[0] if dry_run else REFUSED, _bounded(message), repeats=True)
 
 
 def bound_elsewhere(pod: Pod, state: ClusterState) -> Event | None:

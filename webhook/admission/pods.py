@@ -81,8 +81,8 @@ def _decision(found: Injected, edit: Edit, context: Context, policy: Policy, pro
     patch = edit.patch()
     if len(patch) > bounds.MAX_PATCH_BYTES:
         return IGNORED
-    if profile.settings.shadow:
-        result = "shadow"
+    if profile.settings.dry_run:
+        result = "dryRun"
     return Decision(
         result,
         profile.name,
@@ -95,7 +95,7 @@ def _decision(found: Injected, edit: Edit, context: Context, policy: Policy, pro
         placement=placement,
         reservation=reservation if result == "patched" else None,
         unknown_profile=profile.unknown,
-        quiet=profile.settings.shadow,
+        quiet=profile.settings.dry_run,
     )
 
 
@@ -138,7 +138,7 @@ def validate(request: Request, policy: Policy, cluster: Cluster, placer: Placer 
         pod, old = annotated, _annotations_alone(old)  # the spec is too large, but this update does not change it
     if old is not None and bounds.exceeded_by_pod(old, request.size):
         old = None  # it is not compared
-    injected = profile.settings.shadow and request.operation == "CREATE"
+    injected = profile.settings.dry_run and request.operation == "CREATE"
     written = pod if injected else as_written(pod)
     claimed = cluster.claimed(pod, request.namespace)
     context = context_of(request, pod, policy, cluster, profile, placer, written=written, old=old, claimed=claimed)
@@ -151,7 +151,7 @@ def validate(request: Request, policy: Policy, cluster: Cluster, placer: Placer 
 
 
 def _after_injectors(context: Context, policy: Policy, profile: NamespaceProfile) -> tuple[AskedPod, str]:
-    """The pod as the mutating hook would have changed it if the profile were not in shadow; and the change in words."""
+    """The pod as the mutating hook would have changed it if the profile were not in dry run; and the change in words."""
     edit = Edit(context.pod.json)
     found = injected(policy.injectors_for(profile.name, context.pod), edit, context)
     chosen = [each.nodes[0].node for outcome in found.outcomes.values() if (each := outcome.placement) and each.nodes]

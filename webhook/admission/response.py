@@ -17,7 +17,7 @@ def encode(request: Request, decision: Decision) -> bytes:
     """The bytes of the answer: allowed, allowed with a JSON Patch, or refused.
 
     For a refusal the client gets 403 and `admission webhook "<name>" denied the request: <message>`. The record goes to the
-    audit log, and so does what a profile in shadow would have said.
+    audit log, and so does what a profile in dry run would have said.
     """
     response: dict[str, Any] = {"uid": request.uid, "allowed": decision.result != "denied"}
     if decision.patch is not None:
@@ -29,7 +29,7 @@ def encode(request: Request, decision: Decision) -> bytes:
     if decision.record:
         response["auditAnnotations"] = {"decision": decision.record}
     elif decision.quiet and decision.message:
-        response["auditAnnotations"] = {"shadow": decision.message}
+        response["auditAnnotations"] = {"dryRun": decision.message}
     return orjson.dumps({"apiVersion": API_VERSION, "kind": "AdmissionReview", "response": response})
 
 

@@ -81,7 +81,7 @@ def mutate(request: Request, policy: Policy, cluster: Cluster, placer: Placer | 
     Raises BadPod if a template is malformed.
     """
     profile, changed, excesses = _changed(request, policy, cluster)
-    if profile is None or profile.settings.shadow or excesses:
+    if profile is None or profile.settings.dry_run or excesses:
         return IGNORED
     review = _Review(request, policy, cluster, placer, profile)
     operations: list[Operation] = []

@@ -40,13 +40,13 @@ def decision_of(snapshot: Snapshot, policy: Policy, pod: Pod) -> dict[str, Any]:
 
 
 def _undecided(snapshot: Snapshot, policy: Policy, pod: Pod) -> str:
-    """Why the pod has no decision, and what would have been done under a profile in shadow."""
+    """Why the pod has no decision, and what would have been done under a profile in dry run."""
     namespace = pod["metadata"]["namespace"]
     obj = snapshot.named("Namespace").get(("", namespace))
     if obj is not None and PROFILE_LABEL not in (obj["metadata"].get("labels") or {}):
         return not_opted_in(namespace)
     profile, settings = policy.profile(((obj or {}).get("metadata", {}).get("labels") or {}).get(PROFILE_LABEL, ""))
-    if settings.shadow:
+    if settings.dry_run:
         uids = {pod["metadata"].get("uid"), (controller_reference(pod) or {}).get("uid")} - {None}
         said = {
             str(event.get("message"))
@@ -55,7 +55,7 @@ def _undecided(snapshot: Snapshot, policy: Policy, pod: Pod) -> str:
         }
         found = sorted([each[:MAX_MESSAGE] for each in said if each.isprintable()])[:2]  # anybody may write an Event
         nothing = "no Event says what would be done (they need manifests/components/events, and are kept for an hour)"
-        return f"profile {profile} is in shadow, so nothing was done: {'; '.join(found) or nothing}"
+        return f"profile {profile} is in dry run, so nothing was done: {'; '.join(found) or nothing}"
     if not asks_for_gpus(pod, policy):
         return "it has no decision: it asks for no GPU"
     if obj is None and (why := snapshot.missing.get("Namespace")):

@@ -242,7 +242,7 @@ def _print_tried(tried: Tried, snapshot: Snapshot, *, wide: bool) -> None:
         Text.assemble((f"{tried.namespace}: {tried.plan.title}: ", "bold"), _head(tried, wide=wide, blind=bool(blind)))
     )
     if tried.verdict.message:
-        word = "refused" if tried.refused else "would be refused (shadow)"
+        word = "refused" if tried.refused else "would be refused (dry run)"
         show(Text(f"  {word}: {tried.verdict.message}", style="red"))
     lines = [
         f"  warning: {finding_line(unit, f)}"

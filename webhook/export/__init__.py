@@ -58,7 +58,7 @@ Object = dict[str, Any]
 def export(
     policy: Policy, *, everywhere: bool = False, exclude: Sequence[str] = (), namespace: str = "gpu-admission"
 ) -> list[Object]:
-    """All profiles as admission policies and bindings, in a fixed order. Those of a profile in shadow only audit.
+    """All profiles as admission policies and bindings, in a fixed order. Those of a profile in dry run only audit.
 
     `everywhere`: also ban the taking of GPUs in namespaces that have not opted in, with the settings of the profile `default`.
     The namespaces in `exclude` and those of the system are left out; name those of GPU operators in `exclude`. `namespace`: that
@@ -77,7 +77,7 @@ def export(
                 [{"key": PROFILE_LABEL, "operator": "NotIn", "values": other_profiles}] if other_profiles else []
             )
         selector.append(_not_in(system))
-        if not profile.shadow:
+        if not profile.dry_run:
             objects += _mutating(policy, name, profile, selector)
         objects += _validating(policy, name, _title(name), selector)
     if everywhere:
@@ -159,7 +159,7 @@ def _validating(
     for action, checks in checks_by_action.items():
         if checks:
             spec = _spec(policy, profile, checks, action)
-            does = "Audit" if profile.shadow else action.capitalize()
+            does = "Audit" if profile.dry_run else action.capitalize()
             yield from _bound(
                 "ValidatingAdmissionPolicy", f"{title}.{action}", spec, selector, {"validationActions": [does]}
             )

@@ -83,7 +83,7 @@ def lacking(policy: Policy, asked: Policy) -> list[str]:
 
 
 def _denials(policy: Policy) -> Iterator[tuple[str, Check]]:
-    """What the rules that deny may refuse in pods that ask for no device, by rule, in any profile. Those in shadow count too."""
+    """What the rules that deny may refuse in pods that ask for no device, by rule, in any profile. Those in dry run count too."""
     for units in policy.units.values():
         for name, rule in units.rules:
             if rule.action == "deny":

@@ -71,7 +71,7 @@ class Events:
         self._failing = False
 
     def refused(self, request: Request, decision: Decision) -> None:
-        """Queue the Event for a pod that is refused, or that a profile in shadow would refuse or change."""
+        """Queue the Event for a pod that is refused, or that a profile in dry run would refuse or change."""
         self._add(lambda: refused(request, decision))
 
     def bound(self, pod: Object) -> None:

@@ -132,7 +132,7 @@ class Rules(Settings):
 class Profile(Settings):
     """One complete set of units with their settings. A namespace's label names its profile."""
 
-    shadow: bool = False
+    dry_run: bool = False
     """true: decide, but change and refuse nothing. Use it to try a policy on real pods. Events on the pod or its controller say
     what would have been done (PodWouldBeRefused, PodWouldBeChanged), if the component manifests/components/events is applied;
     so do `gpu-admission why POD`, the log of the server, and the audit log of the API server."""

@@ -42,7 +42,7 @@ MAX_BAD_REVIEW_LINES: Final = 10
 
 class Recorder:
     """Counts each decision, logs it unless the request was ignored, and reports it as an Event if `events` is given: a refusal,
-    or what a profile in shadow would do. `refused` counts refusals by namespace."""
+    or what a profile in dry run would do. `refused` counts refusals by namespace."""
 
     def __init__(
         self, metrics: Metrics, log: logs.Logger, events: Events | None = None, refused: Refused | None = None

@@ -205,8 +205,8 @@ class Admission:
             return
         if not found.asked:
             yield offline.not_opted_in(found.request.namespace)
-        elif found.mutated.result == "shadow":
-            yield f"nothing is changed: profile {found.mutated.profile} is in shadow"
+        elif found.mutated.result == "dryRun":
+            yield f"nothing is changed: profile {found.mutated.profile} is in dry run"
         elif found.outcome != "refused" and not record_of(found.decided):
             yield "nothing is changed: it asks for no GPU that the policy names, or no injector for it is enabled"
         if queue := labels_of(found.brought).get(KUEUE):

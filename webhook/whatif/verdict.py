@@ -40,7 +40,7 @@ class Verdict(NamedTuple):
 
     @property
     def message(self) -> str:
-        """Why the pod is refused, or would be if its profile were not in shadow; "" if it is not."""
+        """Why the pod is refused, or would be if its profile were not in dry run; "" if it is not."""
         return self.validated.message or self.mutated.message
 
     @property

@@ -70,11 +70,11 @@ def test_with_a_cluster_a_node_is_chosen(tmp_path: Path) -> None:
 
 def test_the_pod_and_the_policy_may_be_files_and_the_pod_a_workload(tmp_path: Path) -> None:
     (tmp_path / "job.yaml").write_text(yaml.safe_dump(job("train", 4, 1)))
-    (tmp_path / "shadow.yaml").write_text("profiles: {default: {shadow: true}}")
+    (tmp_path / "dry-run.yaml").write_text("profiles: {default: {dryRun: true}}")
     found = {"pod": "job.yaml", "expect": {"outcome": "changed"}}
-    cases(tmp_path, found, found | {"policy": "shadow.yaml"})
+    cases(tmp_path, found, found | {"policy": "dry-run.yaml"})
     assert states(tmp_path) == ["passed", "failed"]
-    assert states(tmp_path, "--policy", tmp_path / "shadow.yaml") == ["failed", "failed"]
+    assert states(tmp_path, "--policy", tmp_path / "dry-run.yaml") == ["failed", "failed"]
 
 
 def test_a_policy_and_a_cluster_inside_the_file(tmp_path: Path) -> None:

@@ -91,7 +91,7 @@ def _cases(policy: Policy, profile: str) -> Iterator[Case]:
     refusing = {name for name, rule in named(settings.rules) if rule.action == "deny"}
     injecting = {name for name, injector in named(settings.injectors) if injector.enabled}
     (cases,) = parse_documents(files("webhook.defaults").joinpath("conformance.yaml").read_bytes())
-    for case in () if settings.shadow else cases:
+    for case in () if settings.dry_run else cases:
         if case.get("refused") in refusing | {None} and case.get("injector") in injecting | {None}:
             yield case
 

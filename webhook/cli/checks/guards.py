@@ -45,7 +45,7 @@ def guards(snapshot: Snapshot, policy: Policy) -> All:
         found.append(warn(f"{_OWN} does not bind {account}: {_GUARDS[_OWN]}", step))
     profiles = {name: policy.profile(name)[1] for name in policy.file.profiles}
     other = [
-        name for name, each in profiles.items() if each.shadow or each.rules.device_annotations != DeviceAnnotations()
+        name for name, each in profiles.items() if each.dry_run or each.rules.device_annotations != DeviceAnnotations()
     ]
     if other and _RUNNING_PODS not in missing:
         text = f"{_RUNNING_PODS} refuses by the shipped settings of deviceAnnotations, profile {listed(other)} by others or not"
@@ -135,7 +135,7 @@ def _may_name(name: str, namespace: str, labels: Mapping[str, str], policy: Poli
     """Whether the rule priorityClass lets pods of this namespace name this class."""
     profile, settings = policy.profile(labels[PROFILE_LABEL])
     rule = dict(policy.units[profile].rules).get("priorityClass")
-    if not isinstance(rule, PriorityClassAllowed) or rule.action != "deny" or settings.shadow:
+    if not isinstance(rule, PriorityClassAllowed) or rule.action != "deny" or settings.dry_run:
         return True
     return rule.reserved_for(name, namespace, labels) is None
 
@@ -144,7 +144,7 @@ def _is_given(name: str, namespace: str, labels: Mapping[str, str], policy: Poli
     """Whether pods of this namespace can get this class from the injector."""
     _, settings = policy.profile(labels[PROFILE_LABEL])
     injector = settings.injectors.priority_class
-    return (injector.enabled and not settings.shadow) and any(
+    return (injector.enabled and not settings.dry_run) and any(
         injector.classes.get(rule.name) == name and entitlement.covers(rule.namespaces, namespace, labels)
         for rule in policy.file.classes
     )

@@ -25,7 +25,7 @@ def guessed_classes(snapshot: Snapshot, policy: Policy) -> All:
     for namespace, labels in sorted(opted_in(snapshot).items()):
         _, settings = policy.profile(labels[PROFILE_LABEL])
         injector = settings.injectors.priority_class
-        if settings.shadow or not injector.enabled or (without.name and not injector.override_global_default):
+        if settings.dry_run or not injector.enabled or (without.name and not injector.override_global_default):
             continue
         given = _given(policy, injector)
         lost |= _lost(given, known, without)
