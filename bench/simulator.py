@@ -14,7 +14,7 @@ from bench.traces import MILLI, Node, Shape
 from webhook.devices.table import DeviceTable
 from webhook.devices.types import Device, DeviceClaim, DeviceRequest, DeviceSet, Use
 from webhook.kube.device_selectors import Facts
-from webhook.kube.pod_requests import Demand
+from webhook.kube.pod_requests import PodRequests
 from webhook.nodes.table import Columns
 
 WHOLE: Final = "nvidia.com/gpu"
@@ -29,15 +29,15 @@ _PODS: Final = 1 << 20
 """Allocatable pods of each node: more than there ever are."""
 
 
-def demand_of(shape: Shape, shared: bool) -> Demand:
-    """The demand that the webhook reads from a pod of this shape."""
+def pod_requests_of(shape: Shape, shared: bool) -> PodRequests:
+    """The requests that the webhook reads from a pod of this shape."""
     requests = {"cpu": shape.cpu, "memory": shape.memory * _MIB, "pods": 1}
     requests[SHARE if shared else WHOLE] = shape.amount if shared else shape.gpus
     requested = tuple(sorted((name, amount) for name, amount in requests.items() if amount))
     if not (shared and shape.gpus):
-        return Demand(requested)
+        return PodRequests(requested)
     request = DeviceRequest(SOURCE, shape.gpus, amounts=((_FREE, shape.milli),))
-    return Demand(requested, (DeviceClaim(((request,),), source=SOURCE),))
+    return PodRequests(requested, (DeviceClaim(((request,),), source=SOURCE),))
 
 
 class Fleet:
@@ -96,7 +96,7 @@ class Fleet:
         table = DeviceTable(columns, rows, lambda _: None)
         for name, count in zip(self.names, gpus.tolist() if self.shared else (), strict=False):
             facts = Facts(SOURCE, {}, {_FREE: MILLI}, shared=True)
-            table.tell(name, SOURCE, DeviceSet(tuple([Device(str(index), facts) for index in range(count)])))
+            table.publish(name, SOURCE, DeviceSet(tuple([Device(str(index), facts) for index in range(count)])))
         return table
 
     def allowed(self, models: tuple[str, ...]) -> NDArray[np.bool_]:

@@ -1,6 +1,6 @@
 """Our ranking, before the model of the stock scheduler.
 
-It is the webhook's own code: the strategy `pack` over `Columns`, with a `View` of the `Demands` of the pods that run.
+It is the webhook's own code: the strategy `pack` over `Columns`, with a `View` of the `Requests` of the pods that run.
 It knows what a webhook knows: sums by resource, the devices if pods share them, and no future pods. With several replicas, each
 knows the choices of the others only some pods later.
 """
@@ -11,12 +11,12 @@ from collections.abc import Sequence
 import numpy as np
 from numpy.typing import NDArray
 
-from bench.simulator import SHARE, WHOLE, Fleet, demand_of
+from bench.simulator import SHARE, WHOLE, Fleet, pod_requests_of
 from bench.simulator_published import Pick
 from bench.simulator_scheduler import NO_ROWS, Rows, Scheduler
 from bench.traces import Shape
-from webhook.kube.pod_requests import Demand
-from webhook.nodes.demands import Demands, View
+from webhook.kube.pod_requests import PodRequests
+from webhook.nodes.popular import RequestCounts, View
 from webhook.nodes.siblings import order_of, place_of, sibling_penalty
 from webhook.placement.devices import found_devices
 from webhook.placement.scores import DEVICE_LEFT
@@ -43,9 +43,9 @@ class Ranking:
         place = np.array([place_of(name) for name in self.columns.name])
         self.columns.order[:rows] = order_of(place, self.columns.model[:rows], replicas[replica], replicas)
         self.strategy = STRATEGIES["pack"]
-        self.demands = [demand_of(shape, fleet.shared) for shape in shapes]
+        self.request_counts = [pod_requests_of(shape, fleet.shared) for shape in shapes]
         self.shapes = shapes
-        self.running = Demands()
+        self.running = RequestCounts()
         self.models = {name: number for number, name in enumerate(self.columns.models)}
         self.view = View(0, (self.gpu,))
         self.log: list[int] = []
@@ -77,15 +77,15 @@ class Ranking:
         if number is None:
             self.running.gone(pod)
         else:
-            self.running.bound(pod, "", self.demands[number], self.shapes[number].models or None)
+            self.running.bound(pod, "", self.request_counts[number], self.shapes[number].models or None)
         if self.running.version != self.view.version:
             self.view = View(self.running.version, self.view.gpus, self.running.popular(self.models, self.view.gpus))
 
     def _take(self, row: int, number: int, sign: int) -> None:
-        for resource, amount in self.demands[number].requests:
+        for resource, amount in self.request_counts[number].requests:
             self.columns.free[resource][row] -= sign * amount
-        if self.demands[number].devices:
-            self.table.hold(row, self.demands[number].devices, sign)
+        if self.request_counts[number].devices:
+            self.table.hold(row, self.request_counts[number].devices, sign)
         self.columns.changes.add(row)
         self.log.append(row)
 
@@ -95,23 +95,23 @@ class Ranking:
         stale = version != self.view.version
         rows = np.arange(self.fleet.count) if stale else np.fromiter(set(self.log[read:]), np.intp)
         if len(rows):
-            demand, shape = self.demands[number], self.shapes[number]
-            scored = self.strategy(self.columns, rows, demand, self.view)
+            pod_requests, shape = self.request_counts[number], self.shapes[number]
+            scored = self.strategy(self.columns, rows, pod_requests, self.view)
             if self.several:
                 scored = scored - sibling_penalty(
-                    self.columns, rows, demand, self.gpu if shape.gpus else None, burst=True
+                    self.columns, rows, pod_requests, self.gpu if shape.gpus else None, burst=True
                 )
-            if demand.devices:
-                found = found_devices(self.table, self.table.states, self.columns.devices[rows], demand.devices)
+            if pod_requests.devices:
+                found = found_devices(self.table, self.table.states, self.columns.devices[rows], pod_requests.devices)
                 scored = np.where(found.ranks >= 0, scored - DEVICE_LEFT * found.left, -np.inf)
-            score[rows] = np.where(self._fits(rows, demand, shape), scored, -np.inf)
+            score[rows] = np.where(self._fits(rows, pod_requests, shape), scored, -np.inf)
         self.cached[number] = (self.view.version, len(self.log), score)
         return score
 
-    def _fits(self, rows: NDArray[np.intp], demand: Demand, shape: Shape) -> NDArray[np.bool_]:
+    def _fits(self, rows: NDArray[np.intp], pod_requests: PodRequests, shape: Shape) -> NDArray[np.bool_]:
         free = self.columns.free
         mask = self.fleet.allowed(shape.models)[rows].copy()
-        for resource, amount in demand.requests:
+        for resource, amount in pod_requests.requests:
             mask &= free[resource][rows] >= amount
         return mask
 

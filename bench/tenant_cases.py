@@ -79,7 +79,7 @@ def _another_shape(world: World, number: int) -> None:
         world.created("Pod", "", made)
 
 
-def _odd_demand(world: World, number: int) -> None:
+def _odd_requests(world: World, number: int) -> None:
     """A pod with a forged decision that asks for what none has asked for yet."""
     made = new_pod(f"odd-{number}", OUTSIDE, gpus=1)
     for amounts in made["spec"]["containers"][0]["resources"].values():
@@ -87,9 +87,9 @@ def _odd_demand(world: World, number: int) -> None:
     world.gone(world.seen(forged(made, world.nodes[0])))
 
 
-def _odd_demands(world: World) -> None:
+def _all_odd_requests(world: World) -> None:
     for number in world.many(1_200):
-        _odd_demand(world, -1 - number)
+        _odd_requests(world, -1 - number)
 
 
 def _odd_amount(world: World, number: int) -> None:
@@ -147,7 +147,7 @@ COSTS: Final[dict[str, Cost]] = {
         before_each=_selects_by_all_labels, cluster=_many_labels
     ),
     "512 shapes of pods before each review": Cost(before_each=_another_shape),
-    "1,200 demands that nobody else has, another before each review": Cost(_odd_demands, _odd_demand),
+    "1,200 kinds of pods that nobody else has, another before each review": Cost(_all_odd_requests, _odd_requests),
     "another odd amount of CPU on a node before each review": Cost(before_each=_odd_amount),
     "10,000 claims of volumes, of which one changes before each review": Cost(_claims, _another_claim),
     "5,000 PodDisruptionBudgets": Cost(_budgets),
@@ -159,9 +159,9 @@ COSTS: Final[dict[str, Cost]] = {
 
 
 def _popular(world: World) -> float:
-    """The weight of the pods of 8 GPUs among the demands by which `pack` values nodes."""
-    popular = world.state.demands.popular({}, (GPU,))
-    return float(sum([each.weight for each in popular if each.demand.amount(GPU) == 8]))
+    """The weight of the pods of 8 GPUs among the kinds of pods by which `pack` values nodes."""
+    popular = world.state.request_counts.popular({}, (GPU,))
+    return float(sum([each.weight for each in popular if each.pod_requests.amount(GPU) == 8]))
 
 
 def _large_jobs(world: World) -> None:
@@ -275,9 +275,9 @@ def _first_on_used_nodes(world: World) -> float:
 
 OUTCOMES: Final[dict[str, Outcome]] = {
     "8,192 pods of 7 GPUs, created and deleted": Outcome(
-        _popular, "weight of others' demands", _never_ran, before=_large_jobs
+        _popular, "weight of others' kinds of pods", _never_ran, before=_large_jobs
     ),
-    "8,192 pods of 7 GPUs that run": Outcome(_popular, "weight of others' demands", _run, 0.5, _large_jobs),
+    "8,192 pods of 7 GPUs that run": Outcome(_popular, "weight of others' kinds of pods", _run, 0.5, _large_jobs),
     "40 refused pods of two namespaces": Outcome(
         _burst, "first choices of 32 replicas", _refused_of_two_namespaces, 0.5
     ),

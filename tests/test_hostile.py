@@ -14,7 +14,7 @@ from bench.bodies.parts import Body, container, pod, review
 from bench.bodies.policies import config_map
 from tests.effort import counted
 from tests.served import Server
-from webhook.kube.pod_requests import counted_demand
+from webhook.kube.pod_requests import counted_requests
 from webhook.server.http import MAX_BODY_BYTES
 
 _MOST_CALLS = 800_000
@@ -48,7 +48,7 @@ def test_nothing_is_kept_of_pods_with_thousands_of_resource_names() -> None:
         stored = pod([container(resources={"limits": {f"a.b/{number}-{n}": "1" for n in range(30_000)}})])
         stored["metadata"] |= {"name": f"p{number}", "uid": f"u{number}"}
         stored["spec"]["nodeName"] = "gpu-a1"
-        assert len(counted_demand(stored).requests) == 1
+        assert len(counted_requests(stored).requests) == 1
         server.state.pod_seen(stored, 0.0)
     gc.collect()
     assert sum(len(found) for found in gc.get_objects() if type(found) is tuple and len(found) > 10_000) == 0

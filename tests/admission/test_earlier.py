@@ -22,7 +22,7 @@ from webhook.framework.node_terms import REQUIRED_TERMS, has_name
 from webhook.kube.asked import AskedPod
 from webhook.kube.json_patch import Edit
 from webhook.kube.pod import DECISION, Pod
-from webhook.kube.pod_requests import demand_of
+from webhook.kube.pod_requests import pod_requests_of
 from webhook.placement.settings import PlacementSettings
 from webhook.state.state import ClusterState
 
@@ -127,7 +127,7 @@ TAKEN = stored("x", 3, on="a1")
 
 def called_again(*containers: dict[str, Any], **changes: Any) -> Pod:
     """A pod for which nodes were ranked when it had the container SMALL, and which has `containers` now."""
-    text = encoded(record("p", "default", "c", DONE, CHOSEN, demand_of(pod(containers=[SMALL]))))
+    text = encoded(record("p", "default", "c", DONE, CHOSEN, pod_requests_of(pod(containers=[SMALL]))))
     return pod(containers=containers, annotations={DECISION: text}, **({"affinity": AFFINITY} | changes))
 
 

@@ -90,8 +90,8 @@ def test_a_pool_of_many_nodes_tells_a_node_what_is_new_of_it(monkeypatch: pytest
     slices = [dra.device_slice(name, [dra.gpu(number)], pool=pool) for number, name in enumerate(names_of)]
     of = cluster([], [dra.template("one", dra.exactly())], nodes=names_of)
     told = list[str]()
-    tell = of.nodes.devices.tell
-    monkeypatch.setattr(of.nodes.devices, "tell", lambda node, *more: (told.append(node), tell(node, *more)))
+    tell = of.nodes.devices.publish
+    monkeypatch.setattr(of.nodes.devices, "publish", lambda node, *more: (told.append(node), tell(node, *more)))
     for each in slices[:-1]:
         of.seen("resourceslices", each, 0)
     assert not placed(of, claiming("one")).nodes, "one slice is missing"

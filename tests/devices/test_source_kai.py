@@ -25,7 +25,7 @@ LABELS = {"nvidia.com/gpu.memory": "81559"}
 def parts_of(of: ClusterState, name: str) -> list[int]:
     """What is free of the memory of each shared GPU of a node, in MiB, the fullest first."""
     row = of.nodes.row_of[name]
-    for at, _, layout, left in of.nodes.devices.told():
+    for at, _, layout, left in of.nodes.devices.published():
         if at == row:
             return sorted([int(left[counter]) for slot in layout.slots for _, counter, _, _ in slot.parts])
     return []

@@ -9,19 +9,19 @@ from tests.placement.placed import affinity, expression
 from tests.state.objects import GPU, admitted, stored
 from webhook.kube.asked import identity_of
 from webhook.kube.pod import pod_id
-from webhook.kube.pod_requests import counted_demand, demand_of
+from webhook.kube.pod_requests import counted_requests, pod_requests_of
 from webhook.kube.record import ranked_nodes
-from webhook.nodes.demands import pinned_models
+from webhook.nodes.popular import pinned_models
 
 PRODUCT = "nvidia.com/gpu.product"
 
 
 def test_the_demand_is_sorted_and_counts_the_pod_itself() -> None:
-    assert demand_of(stored("p", 2)).requests == (("cpu", 4000), ("memory", 16 << 30), (GPU, 2), ("pods", 1))
+    assert pod_requests_of(stored("p", 2)).requests == (("cpu", 4000), ("memory", 16 << 30), (GPU, 2), ("pods", 1))
 
 
 def test_a_request_of_zero_is_no_part_of_the_demand() -> None:
-    assert demand_of(stored("p", 0, limits={"cpu": "0", "memory": "0"})).requests == (("pods", 1),)
+    assert pod_requests_of(stored("p", 0, limits={"cpu": "0", "memory": "0"})).requests == (("pods", 1),)
 
 
 def asks(**amounts: str) -> dict[str, Any]:
@@ -49,8 +49,8 @@ ONE = {"containers": [asks(cpu="1")]}
 )
 def test_a_cached_demand_is_that_of_pods_with_the_same_requests(spec: dict[str, Any]) -> None:
     for _ in range(2):
-        assert counted_demand({"spec": ONE}) == demand_of({"spec": ONE})
-        assert counted_demand({"spec": spec}) == demand_of({"spec": spec})
+        assert counted_requests({"spec": ONE}) == pod_requests_of({"spec": ONE})
+        assert counted_requests({"spec": spec}) == pod_requests_of({"spec": spec})
 
 
 def test_a_pod_has_the_same_key_at_admission_and_in_the_watch() -> None:

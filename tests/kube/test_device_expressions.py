@@ -44,7 +44,7 @@ def test_no_expression_costs_much(name: str) -> None:
     assert peak < 2 << 20
 
 
-TOLD = {
+PUBLISHED = {
     "a star in a plus", "stars in stars", "every place is reached", "a loop over a loop", "a loop with much in it", "many ors",
     "many domains", "spaces", "a quantity with a large exponent", "a version of many parts", "negations", "a NUL",
 }  # fmt: skip
@@ -52,7 +52,7 @@ TOLD = {
 
 def test_what_copies_or_grows_is_not_told() -> None:
     told = {name for name, text in EXPRESSIONS.items() if Selector(text).read() is not None}
-    assert told >= TOLD
+    assert told >= PUBLISHED
     assert told.isdisjoint(list(EXPRESSIONS)[:1])
     for word in (
         "optMap",

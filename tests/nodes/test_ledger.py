@@ -130,7 +130,7 @@ STORIES = [
     pytest.param([asked(stored("p", owner="o1"), A), seen(stored("q", owner="o2", ranked=[A]))],
                  (6, 8, 8), (1, 1), {}, id="another pod is seen"),
     pytest.param([asked(of_owner(gpus=2), A), seen(of_owner(ranked=[A]))], (5, 8, 8), (1, 1), {}, id="for other GPUs"),
-    pytest.param(TWO, (5, 8, 8), (1, 1), {}, id="of two demands of one owner its own"),
+    pytest.param(TWO, (5, 8, 8), (1, 1), {}, id="of different requests of one owner its own"),
     pytest.param([*TWO, time(10)], (6, 8, 8), (0, 1), {"expired": 1}, id="the other one expires"),
     pytest.param(THREE, (5, 8, 8), (1, 2), {}, id="equal ones, one by one"),
     *[pytest.param([asked(of_owner(), A, B), *before, seen(of_owner(ranked=[A, B], on=on), 2)],
@@ -183,7 +183,7 @@ def test_what_another_webhook_added_is_held_once_the_pod_is_seen(last: Any) -> N
     assert (free(of, A, "cpu"), gpus(of), of.ledger.counts.reserved) == (123_000, (7, 8, 8), 0)
 
 
-def test_of_reservations_with_equal_gpus_a_pod_uses_up_the_one_of_its_demand() -> None:
+def test_of_reservations_with_equal_gpus_a_pod_uses_up_the_one_of_its_requests() -> None:
     small, large = (of_owner(ranked=[A], limits={"cpu": cpu}) for cpu in ("4", "20"))
     of = after(asked(small, A), asked(large, A))
     gpus(of)
@@ -193,7 +193,7 @@ def test_of_reservations_with_equal_gpus_a_pod_uses_up_the_one_of_its_demand() -
 
 
 def test_a_pod_without_a_gpu_that_has_ranked_nodes_is_held_there() -> None:
-    """`placement.everyPod`. Its demand does not count as a recent GPU demand."""
+    """`placement.everyPod`. Its requests do not count as recent GPU requests."""
     made = stored("p", gpus=0, ranked=[A])
     for steps in (
         [asked(made, A), seen(made)],
@@ -203,7 +203,7 @@ def test_a_pod_without_a_gpu_that_has_ranked_nodes_is_held_there() -> None:
         of = after(*steps)
         assert free(of, A, "cpu") == 124_000, "once, also if its author took the record away"
     assert of.ledger.honoured["first"] == 1
-    assert of.demands.popular({}, ("nvidia.com/gpu",)) == ()
+    assert of.request_counts.popular({}, ("nvidia.com/gpu",)) == ()
 
 
 def test_a_reservation_on_a_node_that_is_deleted_does_not_outlive_it() -> None:

@@ -12,7 +12,7 @@ from tests.placement.placed import affinity, expression, names, placed
 from tests.state.objects import admitted, state, stored
 from webhook.kube.asked import AskedPod
 from webhook.kube.pod import HOSTNAME
-from webhook.kube.pod_requests import Demand
+from webhook.kube.pod_requests import PodRequests
 from webhook.nodes.siblings import OTHER_SIBLING, sibling_penalty
 from webhook.nodes.table import LAST
 from webhook.placement.strategies import STRATEGIES
@@ -185,10 +185,10 @@ def test_a_sibling_whose_nodes_are_full_takes_another_s_with_most_room() -> None
     ],
 )
 def test_a_node_of_another_sibling_is_worth_less_the_less_room_it_has(share: float, room: int, penalty: int) -> None:
-    demand = Demand((("nvidia.com/gpu", 2), ("pods", 1)))
+    pod_requests = PodRequests((("nvidia.com/gpu", 2), ("pods", 1)))
     columns: Any = SimpleNamespace(order=np.array([share]), free={"nvidia.com/gpu": np.array([2 * room + 1])})
-    assert sibling_penalty(columns, np.array([0]), demand, "nvidia.com/gpu", burst=False).tolist() == [penalty]
-    in_burst = sibling_penalty(columns, np.array([0]), demand, "nvidia.com/gpu", burst=True).tolist()
+    assert sibling_penalty(columns, np.array([0]), pod_requests, "nvidia.com/gpu", burst=False).tolist() == [penalty]
+    in_burst = sibling_penalty(columns, np.array([0]), pod_requests, "nvidia.com/gpu", burst=True).tolist()
     assert in_burst == [penalty and penalty + LAST]
 
 

@@ -8,7 +8,7 @@ from tests.controlplane.nodes import node
 from tests.devices import dra
 from tests.placement.placed import placed
 from tests.state.objects import Object, admitted, state, stored
-from webhook.devices.types import TOLD
+from webhook.devices.types import PUBLISHED
 from webhook.framework.cluster_view import Placement
 from webhook.kube.asked import AskedPod
 from webhook.state.state import ClusterState
@@ -56,7 +56,7 @@ TWO = [dra.gpus_of("a", 4), dra.gpus_of("b", 8)]
 
 def free(of: ClusterState, name: str, driver: str = dra.DRIVER) -> int:
     """Thousandths of devices."""
-    return int(of.nodes.columns.free[f"{TOLD}{driver}"][of.nodes.row_of[name]])
+    return int(of.nodes.columns.free[f"{PUBLISHED}{driver}"][of.nodes.row_of[name]])
 
 
 def partitioned(name: str, gpus: int) -> Object:

@@ -197,7 +197,7 @@ def test_the_states_add_up_to_what_the_nodes_have(
             if its == model:
                 held = sum(gpus for name, gpus, _ in on if name == f"n{number}")
                 held += sum(
-                    k.demand.amount(GPU) for row, k in of.ledger.holders() if row == of.nodes.row_of[f"n{number}"]
+                    k.pod_requests.amount(GPU) for row, k in of.ledger.holders() if row == of.nodes.row_of[f"n{number}"]
                 )
                 total += max(one, other, held)
         assert sum(n for (_, its, _), n in found.gpus.items() if its == model) == total

@@ -8,8 +8,8 @@ from tests.builders import GPUS
 from tests.controlplane.nodes import node
 from tests.state.objects import GPU, admitted, placer, state, stored
 from webhook.kube.asked import AskedPod
-from webhook.kube.pod_requests import Demand
-from webhook.nodes.demands import View
+from webhook.kube.pod_requests import PodRequests
+from webhook.nodes.popular import View
 from webhook.nodes.table import Columns
 from webhook.placement.pack import Whole, whole_nodes
 from webhook.placement.settings import PlacementSettings
@@ -64,7 +64,7 @@ def test_a_partly_used_node_without_a_replica_comes_before_one_with_a_replica_an
 def test_two_owners_of_four_pods_share_two_empty_nodes_evenly() -> None:
     of = state([node("a"), node("b")])
     for number in range(20):
-        of.demands.bound(number, "team-a", Demand(((GPU, 8), ("pods", 1))), None)
+        of.request_counts.bound(number, "team-a", PodRequests(((GPU, 8), ("pods", 1))), None)
     on: list[str] = []
     for number in range(8):
         made = admitted(stored(f"p{number}", owner="o" if number % 2 else "other"))
@@ -94,6 +94,6 @@ def test_shared_gpus_make_no_whole_node() -> None:
 
 def test_only_the_resources_that_a_pod_requests_count() -> None:
     of, seen = columns(), View(1, (GPU,))
-    assert whole_nodes(of, seen, Demand((("cpu", 8), ("pods", 1)))) == []
-    (found,) = whole_nodes(of, seen, Demand(((GPU, 1), ("cpu", 8))))
-    assert whole_nodes(of, seen, Demand(((GPU, 2),))) == [found], "made once for a view"
+    assert whole_nodes(of, seen, PodRequests((("cpu", 8), ("pods", 1)))) == []
+    (found,) = whole_nodes(of, seen, PodRequests(((GPU, 1), ("cpu", 8))))
+    assert whole_nodes(of, seen, PodRequests(((GPU, 2),))) == [found], "made once for a view"

@@ -14,7 +14,7 @@ from tests.controlplane.objects import pod
 from tests.placement.placed import DEFAULTS, KEY, TAINT, affinity, expression, names, placed
 from tests.state.objects import GPU, placer, state, stored
 from webhook.kube.asked import AskedPod
-from webhook.kube.pod_requests import demand_of
+from webhook.kube.pod_requests import pod_requests_of
 from webhook.placement.settings import Health, PlacementSettings
 from webhook.placement.shared_cache import SharedCache
 
@@ -140,17 +140,17 @@ def test_shapes_of_one_namespace_push_out_none_of_another() -> None:
     asks_too_much = pod("p", 9) | {"metadata": {"name": "p", "namespace": "other"}}
     placed(of, other)
     placed(of, asks_too_much)
-    causes = ranker.unschedulable(AskedPod(other, GPUS), demand_of(other))
+    causes = ranker.unschedulable(AskedPod(other, GPUS), pod_requests_of(other))
     caches: list[SharedCache[Any, Any]] = [ranker._scores, ranker._unschedulable]
     kept = [next(iter(cache.values())) for cache in caches]
     for i in range(600):
         for gpus in (1, 9):
             made = pod("p", gpus, nodeSelector={"zone": str(i)})
             placed(of, made)
-            ranker.unschedulable(AskedPod(made, GPUS), demand_of(made))
+            ranker.unschedulable(AskedPod(made, GPUS), pod_requests_of(made))
     for cache, value in zip(caches, kept, strict=True):
         assert any(each is value for each in cache.values())
-    assert ranker.unschedulable(AskedPod(other, GPUS), demand_of(other)) is causes
+    assert ranker.unschedulable(AskedPod(other, GPUS), pod_requests_of(other)) is causes
 
 
 def test_the_cache_of_rankers_is_bounded_and_shared_by_equal_policies() -> None:
@@ -172,7 +172,7 @@ def test_recent_demands_reach_the_strategies() -> None:
     placed(of, pod("p"))
     view = placer(of)._ranker(DEFAULTS, GPUS)._view
     assert view.gpus == (GPU,)
-    assert [(found.demand.amount(GPU), found.models, found.weight) for found in view.popular] == [(2, (1,), 1.0)]
+    assert [(found.pod_requests.amount(GPU), found.models, found.weight) for found in view.popular] == [(2, (1,), 1.0)]
 
 
 def _told(name: str, gpus: int = 8, cuda: str | None = "12", **fields: Any) -> dict[str, Any]:

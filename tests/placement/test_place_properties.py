@@ -131,7 +131,7 @@ def test_the_chosen_nodes_are_those_that_fit_and_the_order_is_kept(data: st.Data
         assert set(names(placement)) == feasible(made, nodes.values(), bound.values())
         assert sum(count for _, count in placement.rejected) == (len(nodes) if not placement.nodes else 0)
         fresh = state(nodes.values(), bound.values())
-        fresh.demands = of.demands
+        fresh.request_counts = of.request_counts
         assert placement == _seeing_alike(fresh, of, made, strategy)
         _in_order(placement, made, nodes, bound, strategy)
 

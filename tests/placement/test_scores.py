@@ -13,8 +13,8 @@ from hypothesis import strategies as st
 from tests.controlplane.nodes import node
 from tests.effort import times
 from tests.state.objects import GPU, state, stored
-from webhook.kube.pod_requests import Demand
-from webhook.nodes.demands import View
+from webhook.kube.pod_requests import PodRequests
+from webhook.nodes.popular import View
 from webhook.nodes.table import Columns, Floats, Rows
 from webhook.placement import scores as module
 from webhook.placement.constraints import compiled
@@ -24,7 +24,7 @@ from webhook.placement.scores import NodeScores, states
 from webhook.placement.settings import Health
 from webhook.state.state import ClusterState
 
-DEMAND = Demand(((GPU, 1), ("pods", 1)))
+DEMAND = PodRequests(((GPU, 1), ("pods", 1)))
 HEALTH = Health(labels={"sick": ("true",)}, conditions={"GpuBroken": "True"})
 RESOURCES = ("cpu", "nvidia.com/gpu")
 _amounts = st.tuples(*[st.integers(-2, 2)] * 5)
@@ -37,7 +37,7 @@ class ByFree:
     keeps_apart = False
     keeps_whole_nodes = False
 
-    def __call__(self, columns: Columns, rows: Rows, demand: Demand, view: View) -> Floats:
+    def __call__(self, columns: Columns, rows: Rows, pod_requests: PodRequests, view: View) -> Floats:
         scores: Floats = (columns.free[GPU][rows] // 2).astype(float)
         return scores if view.version % 2 else -scores
 

@@ -12,8 +12,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from tests.effort import times
-from webhook.kube.pod_requests import Demand
-from webhook.nodes.demands import PopularDemand, View
+from webhook.kube.pod_requests import PodRequests
+from webhook.nodes.popular import PopularRequests, View
 from webhook.nodes.table import LAST, Columns
 from webhook.placement.pack import Pack
 from webhook.placement.strategies import STRATEGIES, WEIGHTS
@@ -23,13 +23,13 @@ Node = tuple[int, int, int, int]
 """Free GPUs, free cores, free GiB, GPU model."""
 
 
-def demand(gpus: int = 1, cores: int = 8, gib: int = 32, name: str = GPU) -> Demand:
+def pod_requests(gpus: int = 1, cores: int = 8, gib: int = 32, name: str = GPU) -> PodRequests:
     amounts = {"cpu": cores * 1000, "memory": gib << 30, "pods": 1, name: gpus}
-    return Demand(tuple(sorted((resource, amount) for resource, amount in amounts.items() if amount)))
+    return PodRequests(tuple(sorted((resource, amount) for resource, amount in amounts.items() if amount)))
 
 
-def popular(*found: tuple[Demand, float], models: tuple[int, ...] | None = None) -> tuple[PopularDemand, ...]:
-    return tuple(PopularDemand(wanted, models, share) for wanted, share in found)
+def popular(*found: tuple[PodRequests, float], models: tuple[int, ...] | None = None) -> tuple[PopularRequests, ...]:
+    return tuple(PopularRequests(wanted, models, share) for wanted, share in found)
 
 
 def columns(*nodes: Node, capacity: tuple[int, int, int] = (8, 96, 768), models: int = 3) -> Columns:
@@ -49,45 +49,73 @@ def columns(*nodes: Node, capacity: tuple[int, int, int] = (8, 96, 768), models:
     return made
 
 
-def best(of: Columns, wanted: Demand, seen: tuple[PopularDemand, ...]) -> int:
+def best(of: Columns, wanted: PodRequests, seen: tuple[PopularRequests, ...]) -> int:
     score = STRATEGIES["pack"](of, slice(0, of.rows), wanted, View(1, (GPU,), seen))
     return int(score.argmax())
 
 
-ONES = popular((demand(), 1.0))
-LARGE = popular((demand(), 0.7), (demand(8, 64, 512), 0.3))
-RARE = popular((demand(), 0.99), (demand(8, 64, 512), 0.01))
-CPU_BOUND = popular((demand(1, 12, 32), 1.0))
-HALVES = popular((demand(), 0.4), (demand(4, 32, 128), 0.6))
-SOUGHT = popular((demand(), 0.5)) + popular((demand(), 0.4), models=(2,)) + popular((demand(), 0.1), models=(1,))
-EVENLY = popular((demand(), 0.5)) + popular((demand(), 0.25), models=(2,)) + popular((demand(), 0.25), models=(1,))
-PINNED = popular((demand(), 0.5)) + popular((demand(), 0.5), models=(2,))
+ONES = popular((pod_requests(), 1.0))
+LARGE = popular((pod_requests(), 0.7), (pod_requests(8, 64, 512), 0.3))
+RARE = popular((pod_requests(), 0.99), (pod_requests(8, 64, 512), 0.01))
+CPU_BOUND = popular((pod_requests(1, 12, 32), 1.0))
+HALVES = popular((pod_requests(), 0.4), (pod_requests(4, 32, 128), 0.6))
+SOUGHT = (
+    popular((pod_requests(), 0.5))
+    + popular((pod_requests(), 0.4), models=(2,))
+    + popular((pod_requests(), 0.1), models=(1,))
+)
+EVENLY = (
+    popular((pod_requests(), 0.5))
+    + popular((pod_requests(), 0.25), models=(2,))
+    + popular((pod_requests(), 0.25), models=(1,))
+)
+PINNED = popular((pod_requests(), 0.5)) + popular((pod_requests(), 0.5), models=(2,))
 
 
 @pytest.mark.parametrize(
     ("nodes", "wanted", "seen", "first"),
     [
-        pytest.param([(8, 96, 768, 0), (2, 30, 200, 0)], demand(), (), 1, id="the fullest while nothing was seen"),
-        pytest.param([(4, 90, 700, 0), (4, 40, 700, 0)], demand(), (), 1, id="the fullest by CPU among equal GPUs"),
-        pytest.param([(8, 96, 768, 0), (2, 30, 200, 0)], demand(0), (), 1, id="a pod without GPUs goes to the fullest"),
-        pytest.param([(8, 96, 768, 0), (2, 30, 200, 0)], demand(), ONES, 1, id="the fullest where all are as useful"),
-        pytest.param([(8, 96, 768, 0), (7, 90, 700, 0)], demand(), LARGE, 1, id="a whole node is kept for large pods"),
+        pytest.param(
+            [(8, 96, 768, 0), (2, 30, 200, 0)], pod_requests(), (), 1, id="the fullest while nothing was seen"
+        ),
+        pytest.param(
+            [(4, 90, 700, 0), (4, 40, 700, 0)], pod_requests(), (), 1, id="the fullest by CPU among equal GPUs"
+        ),
+        pytest.param(
+            [(8, 96, 768, 0), (2, 30, 200, 0)], pod_requests(0), (), 1, id="a pod without GPUs goes to the fullest"
+        ),
+        pytest.param(
+            [(8, 96, 768, 0), (2, 30, 200, 0)], pod_requests(), ONES, 1, id="the fullest where all are as useful"
+        ),
+        pytest.param(
+            [(8, 96, 768, 0), (7, 90, 700, 0)], pod_requests(), LARGE, 1, id="a whole node is kept for large pods"
+        ),
         pytest.param(
             [(8, 96, 768, 0), (4, 48, 384, 0)],
-            demand(),
+            pod_requests(),
             HALVES,
             1,
             id="a whole node is kept for large pods not yet seen",
         ),
-        pytest.param([(5, 60, 480, 0), (4, 48, 384, 0)], demand(), HALVES, 0, id="half a node is kept for its half"),
-        pytest.param([(8, 94, 768, 0), (7, 96, 768, 0)], demand(), RARE, 1, id="large demands count by their GPUs"),
+        pytest.param(
+            [(5, 60, 480, 0), (4, 48, 384, 0)], pod_requests(), HALVES, 0, id="half a node is kept for its half"
+        ),
+        pytest.param(
+            [(8, 94, 768, 0), (7, 96, 768, 0)], pod_requests(), RARE, 1, id="large kinds of pods count by their GPUs"
+        ),
         *[
-            pytest.param([(7, 90, 700, 0), (4, 90, 700, 0)], demand(gpus), LARGE, 1, id=f"a half empty node for {gpus}")
+            pytest.param(
+                [(7, 90, 700, 0), (4, 90, 700, 0)], pod_requests(gpus), LARGE, 1, id=f"a half empty node for {gpus}"
+            )
             for gpus in (1, 2)
         ],
         *[
             pytest.param(
-                [(8, 96, 768, 0), (left, 48, 384, 0)], demand(gpus), seen, 1, id=f"{gpus} of {left} before a whole node"
+                [(8, 96, 768, 0), (left, 48, 384, 0)],
+                pod_requests(gpus),
+                seen,
+                1,
+                id=f"{gpus} of {left} before a whole node",
             )
             for left in range(1, 8)
             for gpus in range(1, left + 1)
@@ -95,16 +123,22 @@ PINNED = popular((demand(), 0.5)) + popular((demand(), 0.5), models=(2,))
                 ONES,
                 LARGE,
                 HALVES,
-                popular((demand(left), 1.0)),
-                popular((demand(), 0.1), (demand(left), 0.9)),
+                popular((pod_requests(left), 1.0)),
+                popular((pod_requests(), 0.1), (pod_requests(left), 0.9)),
             )
         ],
-        pytest.param([(3, 40, 200, 0), (2, 40, 200, 0)], demand(2), ONES, 1, id="a node filled exactly before a rest"),
         pytest.param(
-            [(8, 96, 768, 0), (2, 16, 768, 0)], demand(1, 12), CPU_BOUND, 0, id="no GPU is left with too little CPU"
+            [(3, 40, 200, 0), (2, 40, 200, 0)], pod_requests(2), ONES, 1, id="a node filled exactly before a rest"
+        ),
+        pytest.param(
+            [(8, 96, 768, 0), (2, 16, 768, 0)],
+            pod_requests(1, 12),
+            CPU_BOUND,
+            0,
+            id="no GPU is left with too little CPU",
         ),
         *[
-            pytest.param([(8, 96, 768, 0), (2, cores, 400, 0)], demand(1, asked), CPU_BOUND, first, id=why)
+            pytest.param([(8, 96, 768, 0), (2, cores, 400, 0)], pod_requests(1, asked), CPU_BOUND, first, id=why)
             for cores, asked, first, why in (
                 (28, 20, 0, "a pod that asks for more CPU than others leaves them that of the free GPUs"),
                 (34, 20, 1, "but where enough is left it breaks no whole node"),
@@ -112,38 +146,48 @@ PINNED = popular((demand(), 0.5)) + popular((demand(), 0.5), models=(2,))
             )
         ],
         pytest.param(
-            [(7, 90, 768, 0), (2, 60, 64, 0)], demand(1, 1, 40), ONES, 0, id="no GPU is left with too little memory"
+            [(7, 90, 768, 0), (2, 60, 64, 0)],
+            pod_requests(1, 1, 40),
+            ONES,
+            0,
+            id="no GPU is left with too little memory",
         ),
-        pytest.param([(4, 48, 300, 2), (8, 96, 768, 1)], demand(), PINNED, 1, id="a sought-after model is spared"),
-        pytest.param([(4, 48, 300, 2), (8, 96, 768, 1)], demand(), ONES, 0, id="no demand is confined to a model"),
-        pytest.param([(4, 48, 300, 2), (8, 96, 768, 1)], demand(), SOUGHT, 1, id="also if few seek the other"),
-        pytest.param([(4, 48, 300, 2), (8, 96, 768, 1)], demand(), EVENLY, 0, id="but not if both are sought alike"),
+        pytest.param(
+            [(4, 48, 300, 2), (8, 96, 768, 1)], pod_requests(), PINNED, 1, id="a sought-after model is spared"
+        ),
+        pytest.param(
+            [(4, 48, 300, 2), (8, 96, 768, 1)], pod_requests(), ONES, 0, id="no kind of pod is confined to a model"
+        ),
+        pytest.param([(4, 48, 300, 2), (8, 96, 768, 1)], pod_requests(), SOUGHT, 1, id="also if few seek the other"),
+        pytest.param(
+            [(4, 48, 300, 2), (8, 96, 768, 1)], pod_requests(), EVENLY, 0, id="but not if both are sought alike"
+        ),
     ],
 )
-def test_pack_prefers(nodes: list[Node], wanted: Demand, seen: tuple[PopularDemand, ...], first: int) -> None:
+def test_pack_prefers(nodes: list[Node], wanted: PodRequests, seen: tuple[PopularRequests, ...], first: int) -> None:
     assert best(columns(*nodes), wanted, seen) == first
 
 
-def test_demands_for_a_resource_of_no_node_do_not_count() -> None:
+def test_kinds_of_pods_for_a_resource_of_no_node_do_not_count() -> None:
     of = columns((8, 96, 768, 0), (2, 30, 200, 0))
-    unknown = popular((demand(name="example.com/gpu"), 0.9)) + popular((demand(), 0.1))
-    assert best(of, demand(), unknown) == best(of, demand(), ONES)
+    unknown = popular((pod_requests(name="example.com/gpu"), 0.9)) + popular((pod_requests(), 0.1))
+    assert best(of, pod_requests(), unknown) == best(of, pod_requests(), ONES)
 
 
 def test_a_node_that_could_never_hold_a_large_pod_is_not_kept_for_it() -> None:
     of = columns((4, 96, 768, 0), (4, 96, 768, 0))
     of.capacity[GPU][0] = 4
-    assert best(of, demand(), LARGE) == 0
+    assert best(of, pod_requests(), LARGE) == 0
     of.capacity[GPU][:2] = 8, 4
     of.changes.add(0)
     of.changes.add(1)
-    assert best(of, demand(), LARGE) == 1
+    assert best(of, pod_requests(), LARGE) == 1
 
 
 def test_the_fewer_whole_nodes_the_higher_the_cost_of_the_next_one() -> None:
     def premium(whole: int) -> float:
         of = columns(*[(8, 96, 768, 0)] * whole, *[(1, 20, 100, 0)] * (20 - whole))
-        score = STRATEGIES["pack"](of, slice(0, of.rows), demand(), View(1, (GPU,), LARGE))
+        score = STRATEGIES["pack"](of, slice(0, of.rows), pod_requests(), View(1, (GPU,), LARGE))
         return float(score[-1] - score[0])
 
     assert premium(1) > premium(2) > premium(10) > 0
@@ -161,13 +205,17 @@ amounts = st.integers(-2, 8)
 nodes = st.lists(
     st.tuples(amounts, st.integers(-8, 96), st.integers(-8, 768), st.integers(0, 2)), min_size=1, max_size=12
 )
-demands = st.builds(
-    demand, st.sampled_from([0, 1, 2, 4, 8]), st.integers(0, 64), st.integers(0, 512), st.sampled_from([GPU, SLICE])
+all_requests = st.builds(
+    pod_requests,
+    st.sampled_from([0, 1, 2, 4, 8]),
+    st.integers(0, 64),
+    st.integers(0, 512),
+    st.sampled_from([GPU, SLICE]),
 )
 views = st.builds(
-    lambda gpus, found: View(1, gpus, tuple(PopularDemand(*one) for one in found)),
+    lambda gpus, found: View(1, gpus, tuple(PopularRequests(*one) for one in found)),
     st.sampled_from([(GPU, SLICE), (GPU,), ()]),
-    st.lists(st.tuples(demands, st.sampled_from([None, (), (1,), (1, 2)]), st.floats(0.001, 1)), max_size=40),
+    st.lists(st.tuples(all_requests, st.sampled_from([None, (), (1,), (1, 2)]), st.floats(0.001, 1)), max_size=40),
 )
 
 
@@ -187,10 +235,10 @@ def measure(of: Columns, found: list[tuple[int, int, float, int]]) -> None:
 
 
 @pytest.mark.parametrize("name", STRATEGIES)
-@given(nodes, demands, views, uses, st.data())
+@given(nodes, all_requests, views, uses, st.data())
 @times(0.4)
 def test_the_score_of_a_row_is_the_same_alone_and_among_others(
-    name: str, of: list[Node], wanted: Demand, view: View, use: list[Any], data: st.DataObject
+    name: str, of: list[Node], wanted: PodRequests, view: View, use: list[Any], data: st.DataObject
 ) -> None:
     strategy, made = STRATEGIES[name], columns(*of)
     measure(made, use)
@@ -203,10 +251,10 @@ def test_the_score_of_a_row_is_the_same_alone_and_among_others(
 
 
 @pytest.mark.parametrize("name", STRATEGIES)
-@given(nodes, demands, views, views)
+@given(nodes, all_requests, views, views)
 @times(0.4)
 def test_views_with_the_same_score_key_score_the_same(
-    name: str, of: list[Node], wanted: Demand, one: View, other: View
+    name: str, of: list[Node], wanted: PodRequests, one: View, other: View
 ) -> None:
     strategy, made = STRATEGIES[name], columns(*of)
     other = View(2, other.gpus, other.popular)
@@ -230,14 +278,14 @@ def test_views_with_the_same_score_key_score_the_same(
 def test_unmeasured_free_gpus_count_as_idle(free: int, measured: int, idle: int, expected: int) -> None:
     made = columns((free, 96, 768, 0))
     measure(made, [(measured, idle, 0.0, 1)])
-    score = STRATEGIES["spread"](made, slice(0, 1), demand(), View(1, (GPU,)))
+    score = STRATEGIES["spread"](made, slice(0, 1), pod_requests(), View(1, (GPU,)))
     assert score.item() + (0.5 * (1 - free / 8) if not measured else 0) == expected
 
 
 @given(nodes, st.integers(1, 8))
 def test_with_no_history_pack_is_best_fit(of: list[Node], gpus: int) -> None:
     made = columns(*of)
-    wanted = demand(gpus)
+    wanted = pod_requests(gpus)
     score = Pack()(made, slice(0, made.rows), wanted, View(1, (GPU,)))
     left = [free - gpus + (cores - 8) / 16 for free, cores, _, _ in of]
     broken = np.array([free == 8 > gpus for free, *_ in of])

@@ -27,7 +27,7 @@ async def test_forged_reservations_are_few_change_little_for_others_and_expire()
     free = nodes.columns.free["nvidia.com/gpu"]
     full = [name for name, row in nodes.row_of.items() if free[row] < nodes.columns.capacity["nvidia.com/gpu"][row]]
     assert len(full) <= max(1, nodes.count // 8), "others see the part of one namespace taken, and no more"
-    assert served.state.demands.popular({}, ("nvidia.com/gpu",)) == (), (
+    assert served.state.request_counts.popular({}, ("nvidia.com/gpu",)) == (), (
         "nodes are not kept free for pods that nobody stores"
     )
     served.state.expire(NOW_SERVED + 11)

@@ -94,7 +94,7 @@ def test_pods_without_a_gpu_are_packed_if_the_policy_says_so() -> None:
         {"nodeAffinity": ["preferred", 1]},
     )
     assert "tolerations" not in stored["spec"]
-    assert server.state.nodes.columns.free["cpu"][0] == 120_000, "their demand is reserved"
+    assert server.state.nodes.columns.free["cpu"][0] == 120_000, "their requests are reserved"
     full = pod(gpus=0, limits={"cpu": "1000"}, requests={"cpu": "1000"})
     assert after(server.mutate(full, namespace="every"), full)["spec"] == full["spec"], "no node fits"
 

@@ -103,7 +103,7 @@ class AnyOrder(RuleBasedStateMachine):
         columns = self.of.nodes.columns
         held: dict[int, int] = {}
         for row, kind in [*self.of.ledger.holders(self.seen_from), *self.of.nominations.holders()]:
-            held[row] = held.get(row, 0) + kind.demand.amount(GPU)
+            held[row] = held.get(row, 0) + kind.pod_requests.amount(GPU)
         for name, row in self.of.nodes.row_of.items():
             if not columns.alive[row] or GPU not in columns.free:
                 continue

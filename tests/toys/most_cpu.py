@@ -1,7 +1,7 @@
 """The node with the most free CPU first."""
 
-from webhook.kube.pod_requests import Demand
-from webhook.nodes.demands import View
+from webhook.kube.pod_requests import PodRequests
+from webhook.nodes.popular import View
 from webhook.nodes.table import Columns, Floats, Rows
 
 
@@ -10,7 +10,7 @@ class MostCpu:
     keeps_apart = False
     keeps_whole_nodes = False
 
-    def __call__(self, columns: Columns, rows: Rows, demand: Demand, view: View) -> Floats:
+    def __call__(self, columns: Columns, rows: Rows, pod_requests: PodRequests, view: View) -> Floats:
         return columns.free["cpu"][rows] / 1000
 
     def score_key(self, view: View) -> object:

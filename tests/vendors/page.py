@@ -57,10 +57,10 @@ KINDS: Final[dict[type[Any], Kind]] = {
     ),
     model.SharedBy: Kind("who gets a part", lambda of: f"`{of.container}`, `{of.config_map}`"),
     model.SharedCards: Kind(
-        "how parts are told", lambda of: f"`{of.registered}`, {', '.join(f'`{key}`' for key in of.assigned)}"
+        "how parts are written", lambda of: f"`{of.registered}`, {', '.join(f'`{key}`' for key in of.assigned)}"
     ),
-    model.SharedMemory: Kind("how parts are told", lambda of: f"`{of.index}`"),
-    model.SharedGroups: Kind("how parts are told", lambda of: f"`{of.group}`, `{of.received}`"),
+    model.SharedMemory: Kind("how parts are written", lambda of: f"`{of.index}`"),
+    model.SharedGroups: Kind("how parts are written", lambda of: f"`{of.group}`, `{of.received}`"),
     model.HostPath: Kind(
         "paths of nodes", lambda of: f"`{of.path}`: {'the node' if of.gives == 'node' else of.label or 'data'}"
     ),

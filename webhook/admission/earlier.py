@@ -21,7 +21,7 @@ from webhook.kube.asked import AskedPod
 from webhook.kube.gpus import MODEL_LABELS
 from webhook.kube.json_patch import Edit
 from webhook.kube.pod import CONTAINER_LISTS, DECISION, Pod, annotations_of
-from webhook.kube.pod_requests import Demand
+from webhook.kube.pod_requests import PodRequests
 from webhook.kube.record import outcome_of, record_of
 from webhook.placement.placer import Placer
 from webhook.placement.request import placement_request
@@ -41,7 +41,7 @@ class Choice(NamedTuple):
         return self.placer.place(pod, self.cluster, self.settings, self.strategy, self.workload)
 
     def read(self, pod: AskedPod) -> str:
-        """What nodes are chosen by for this version of the pod, but its demand, as a hash; "" if none is."""
+        """What nodes are chosen by for this version of the pod, but its requests, as a hash; "" if none is."""
         request = placement_request(pod, self.settings, self.strategy, self.workload)
         return "" if isinstance(request, Placement) else request.read
 
@@ -97,13 +97,13 @@ class Choice(NamedTuple):
         if not _names_first(edit, earlier) or self.read(pod) != earlier.read:
             return False
         try:
-            requests = pod.demand.requests
+            requests = pod.pod_requests.requests
         except QuantityError:
             return True  # it is refused for that
         if placer.reserved(pod.identity.key, node):
-            before = Demand(earlier.asked)
+            before = PodRequests(earlier.asked)
             requests = tuple([(name, over) for name, asked in requests if (over := asked - before.amount(name)) > 0])
-        return placer.has_room(node, Demand(requests), pod.namespace)
+        return placer.has_room(node, PodRequests(requests), pod.namespace)
 
 
 def _placement(record: Mapping[str, Any], strategy: str) -> Placement:

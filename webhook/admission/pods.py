@@ -26,7 +26,7 @@ from webhook.kube import bounds
 from webhook.kube.asked import AskedPod
 from webhook.kube.json_patch import Edit
 from webhook.kube.pod import DECISION, Pod
-from webhook.kube.pod_requests import Demand
+from webhook.kube.pod_requests import PodRequests
 from webhook.kube.review import Request
 from webhook.placement.placer import Placer
 from webhook.policy.model import Policy
@@ -63,7 +63,7 @@ def _decision(found: Injected, edit: Edit, context: Context, policy: Policy, pro
     """The decision about a pod on which all injectors have run."""
     workload, outcomes = context.workload, found.outcomes
     placement = next((outcome.placement for outcome in outcomes.values() if outcome.placement is not None), None)
-    asked = Demand(placement.asked, placement.devices) if placement and placement.asked else None
+    asked = PodRequests(placement.asked, placement.devices) if placement and placement.asked else None
     reservation = found.pod if placement is not None and placement.nodes and not placement.kept else None
     describe = partial(record, policy.hash, profile.name, workload.name, placement=placement, asked=asked)
     text = encoded(describe(outcomes))

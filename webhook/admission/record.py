@@ -12,7 +12,7 @@ that are not busy, hot or unhealthy, and the mean utilisation in percent. `decid
 before the second (`placement.order`). A node with a score below -500 is ranked after the
 others: a whole node that the pod would break up, or one that another replica of the webhook fills. `of`: the number of nodes
 that were considered. `by`: the numbers behind the ranking, `["metrics",source,age in seconds]` or `["allocation",reason why there
-are no metrics]`. `asked`: the demand of the pod, CPU in thousandths. `read`: all else of the pod that the nodes were chosen by,
+are no metrics]`. `asked`: the requests of the pod, CPU in thousandths. `read`: all else of the pod that the nodes were chosen by,
 as a hash: if another webhook changes it, they are chosen anew. `karpenter`: the least version that makes a node for the pod if
 these are full. If no node was chosen: `"why":"no node fits"` and `"rejected":[["too few free GPUs",7],…]`.
 `left`: the first node of an earlier call for the pod, if it is to go elsewhere.
@@ -27,7 +27,7 @@ import orjson
 from webhook.admission.words import finding_line
 from webhook.framework.cluster_view import Placement
 from webhook.framework.interface import Finding, Outcome
-from webhook.kube.pod_requests import Demand
+from webhook.kube.pod_requests import PodRequests
 from webhook.kube.record import MAX_RECORD_BYTES
 from webhook.text import listed, plural, printable
 
@@ -48,7 +48,7 @@ def record(
     workload: str,
     outcomes: Mapping[str, Outcome],
     placement: Placement | None,
-    asked: Demand | None = None,
+    asked: PodRequests | None = None,
 ) -> dict[str, Any]:
     """The decision record of one pod as plain data, in a fixed order."""
     data: dict[str, Any] = {

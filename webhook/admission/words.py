@@ -10,7 +10,7 @@ from typing import Any, Final
 from webhook.framework.interface import Finding
 from webhook.kube.gpus import GPU_KINDS, PARTS
 from webhook.kube.pod import Pod
-from webhook.kube.pod_requests import Demand, counted_demand
+from webhook.kube.pod_requests import PodRequests, counted_requests
 from webhook.kube.record import outcome_of
 from webhook.nodes.table import LAST
 from webhook.placement.constraints import NO_CONSTRAINTS, compiled
@@ -117,10 +117,10 @@ def why_elsewhere(pod: Pod, node: str, state: ClusterState) -> str:
     for taint in judgement.untolerated(nodes.statuses[columns.status[row]].taints):
         return f"that node has a taint that the pod does not tolerate, {bare(taint.key)}"
     counted = [*state.ledger.holders(state.usage.namespace), *state.nominations.kept_from(pod, kept=False)]
-    reserved = [kind.demand for reserved_row, kind in counted if reserved_row == row]
-    for resource, amount in counted_demand(pod).requests:
+    reserved = [kind.pod_requests for reserved_row, kind in counted if reserved_row == row]
+    for resource, amount in counted_requests(pod).requests:
         free = int(columns.free[resource][row]) if resource in columns.free else 0
-        free += sum([demand.amount(resource) for demand in reserved])  # the scheduler counts neither
+        free += sum([pod_requests.amount(resource) for pod_requests in reserved])  # the scheduler counts neither
         if free < amount:
             asked, left = amount_words(resource, amount), amount_words(resource, max(0, free))
             return f"that node was full by then: the pod asks for {asked}, and it had {left} left"
@@ -138,7 +138,9 @@ def own_score(score: float) -> float:
     return round(score + LAST * round(-score / LAST), 3) if score < -LAST / 2 else score
 
 
-def why_last(node: Mapping[str, Any], demand: Demand, state: ClusterState | None, *, alone: bool = False) -> str:
+def why_last(
+    node: Mapping[str, Any], pod_requests: PodRequests, state: ClusterState | None, *, alone: bool = False
+) -> str:
     """Why the strategy keeps a node back, so that it comes after the others by score (`nodes.table.LAST`), as far as `state`
     shows it; "" if it does not.
 
@@ -146,7 +148,7 @@ def why_last(node: Mapping[str, Any], demand: Demand, state: ClusterState | None
     """
     if node["score"] >= -LAST / 2:
         return ""
-    gpus = [gpu for gpu, _ in demand.requests if "/" in gpu]
+    gpus = [gpu for gpu, _ in pod_requests.requests if "/" in gpu]
     kept = "it is kept for pods that need a whole node, or "
     if state is not None and (row := state.nodes.row_of.get(node["name"])) is not None:
         kept = ""

@@ -12,7 +12,7 @@ from webhook.cli.elsewhere import elsewhere
 from webhook.cli.terminal import show, table
 from webhook.errors import PolicyError
 from webhook.kube.pod import PROFILE_LABEL, Pod, controller_reference
-from webhook.kube.pod_requests import counted_demand
+from webhook.kube.pod_requests import counted_requests
 from webhook.kube.record import record_of
 from webhook.placement.placer import STALE
 from webhook.policy.model import Policy
@@ -77,7 +77,7 @@ def of_record(
     nodes = [dict(zip(_NUMBERS, each, strict=False)) for each in record.get("nodes") or ()]
     state = None if "Node" in snapshot.missing else snapshot.state
     for node in nodes:
-        if why := words.why_last(node, counted_demand(pod), state, alone=planned):
+        if why := words.why_last(node, counted_requests(pod), state, alone=planned):
             node["score"] = words.own_score(node["score"])
             if len(nodes) > 1:
                 node["last"] = why

@@ -7,7 +7,7 @@ from typing import Any
 from webhook.admission import words
 from webhook.admission.events import BOUND_ELSEWHERE
 from webhook.kube.pod import Pod
-from webhook.kube.pod_requests import counted_demand
+from webhook.kube.pod_requests import counted_requests
 from webhook.placement.constraints import compiled
 from webhook.text import amount_words, bare
 from webhook.whatif.cluster.snapshot import Snapshot, condition, seconds
@@ -49,13 +49,13 @@ def _reasons(snapshot: Snapshot, pod: Pod, node: Mapping[str, Any]) -> Iterator[
         if constraints and not constraints.admits(taint) and 0 < seconds(added) <= then:
             yield f"that node has a taint that the pod does not tolerate, {bare(taint.key)}, since {bare(str(added))}"
     others = [
-        counted_demand(each)
+        counted_requests(each)
         for each in snapshot.pods_on.get(node["metadata"]["name"], ())
         if 0 < seconds(condition(each, "PodScheduled").get("lastTransitionTime")) <= then
     ]
-    for resource, asked in counted_demand(pod).requests:
+    for resource, asked in counted_requests(pod).requests:
         total = int(columns.capacity[resource][row]) if resource in columns.capacity else 0
-        left = total - sum([demand.amount(resource) for demand in others])
+        left = total - sum([pod_requests.amount(resource) for pod_requests in others])
         if left < asked:
             wanted, had = amount_words(resource, asked), amount_words(resource, max(0, left))
             yield f"that node was full by then ({when}): the pod asks for {wanted}, and it had {had} left"

@@ -68,8 +68,8 @@ def why(
                 _print_asked(snapshot, rules, found, wide=wide)
                 say(f"fixes were tried by {decided_by(policy, snapshot)}", "dim")
             return
-        with counted("looking at the pods that wait") as told:
-            every = answers(snapshot, rules, where, told)
+        with counted("looking at the pods that wait") as progress:
+            every = answers(snapshot, rules, where, progress)
         waiting = [each for each in every if matches(labels_of(each.pod) if each.pod else {})]
         if watch and output in ("table", "wide"):
             clear()

@@ -21,7 +21,7 @@ from webhook.errors import QuantityError
 from webhook.kube.claim_requests import ClaimRequest, Selected, claim_requests, kind_of
 from webhook.kube.other_gpus import DEVICE_CLASS
 from webhook.kube.pod import Pod, namespace_of
-from webhook.kube.pod_requests import Demand
+from webhook.kube.pod_requests import PodRequests
 from webhook.kube.quantity import parse_quantity
 from webhook.kube.stores import full_name
 from webhook.kube.taints import matched
@@ -213,7 +213,7 @@ class Asked(NamedTuple):
     reason: str = ""
 
 
-class DeviceDemands:
+class DeviceRequests:
     """Finds what pods ask for, by the claims, templates and classes of the cluster."""
 
     def __init__(
@@ -285,10 +285,10 @@ class DeviceDemands:
         name = self.class_of(resource) if self._classes else ""
         return kind_of(name, self)[0] if name else ""
 
-    def extended(self, demand: Demand) -> dict[str, DeviceClaim]:
+    def extended(self, pod_requests: PodRequests) -> dict[str, DeviceClaim]:
         """The claims that the scheduler makes where no device plugin offers a resource, by the name of the resource."""
         found = {}
-        for name, amount in demand.requests if self._classes else ():
+        for name, amount in pod_requests.requests if self._classes else ():
             if "/" in name and (device_class := self.class_of(name)):
                 request = DeviceRequest(devices=amount, selectors=self._classes[device_class].selectors)
                 found[name] = DeviceClaim(((request,),))
@@ -302,25 +302,27 @@ class DeviceDemands:
         named = sorted([name for name, each in self._classes.items() if each.resource == resource])
         return max(named, key=lambda name: self._classes[name].created, default="")
 
-    def told(self, demand: Demand, claims: tuple[DeviceClaim, ...]) -> Demand:
-        """The demand of a pod with these claims. Raises Unknown."""
+    def with_claims(self, pod_requests: PodRequests, claims: tuple[DeviceClaim, ...]) -> PodRequests:
+        """The requests of a pod with these claims. Raises Unknown."""
         if not claims:
-            return demand
+            return pod_requests
         amounts = self._table.asked(claims) or ()
-        return Demand(tuple(sorted((*demand.requests, *amounts))), claims)
+        return PodRequests(tuple(sorted((*pod_requests.requests, *amounts))), claims)
 
-    def of_pod(self, pod: Pod, demand: Demand, node: str) -> Demand | None:
-        """The demand of a pod that goes to a node, with the devices that it asks for and may not have yet. None if its claims are
+    def of_pod(self, pod: Pod, pod_requests: PodRequests, node: str) -> PodRequests | None:
+        """The requests of a pod on a node, with the devices that it asks for and may not have yet. None if its claims are
         not known: the scheduler does not look at it before they are."""
         asked = self.asked(claims_of(pod))
         if asked.reason in (NO_CLAIM, NO_TEMPLATE):
             return None
         claims = [*asked.claims]
-        claims += [claim for name, claim in self.extended(demand).items() if self._table.only_told(node, name)]
+        claims += [
+            claim for name, claim in self.extended(pod_requests).items() if self._table.only_published(node, name)
+        ]
         try:
-            return self.told(demand, tuple(claims))
+            return self.with_claims(pod_requests, tuple(claims))
         except Unknown:
-            return demand
+            return pod_requests
 
 
 class _Left(Exception):

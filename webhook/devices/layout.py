@@ -19,7 +19,7 @@ _MAX_KEPT: Final = 4096
 _MAX_HOLDERS: Final = 1024
 """More than a kubelet runs pods. To count these takes a millisecond at each of their events."""
 _PRODUCT: Final = ("productName", "model")
-"""The attributes by which drivers of GPUs tell the product."""
+"""The attributes by which drivers of GPUs publish the product."""
 
 
 class Slot(NamedTuple):
@@ -42,7 +42,7 @@ class Layout:
 
     def __init__(self, sets: dict[str, DeviceSet]) -> None:
         self.sets = sets
-        self.told = sorted(
+        self.dra_drivers = sorted(
             {device.facts.driver for device in sets[DRA].devices if is_gpu_driver(device.facts.driver)}
             if DRA in sets
             else ()
@@ -52,12 +52,12 @@ class Layout:
         self.slots: list[Slot] = []
         self.gpus: dict[str, list[tuple[int, ...]]] = {}
         """By driver, the counters of each physical device."""
-        for _, told in sorted(sets.items()):
+        for _, device_set in sorted(sets.items()):
             counters: dict[tuple[str, str], int] = {}
-            for set_name, name, amount in told.counters:
+            for set_name, name, amount in device_set.counters:
                 counters[set_name, name] = len(totals)
                 totals.append(amount)
-            for device in told.devices:
+            for device in device_set.devices:
                 self._add(device, counters, totals)
         self.totals: Amounts = tuple(totals)
         self.drivers = [driver for driver in sorted(self.gpus) if is_gpu_driver(driver)]
@@ -65,7 +65,7 @@ class Layout:
         products = [slot.facts.attributes.get(f"{slot.facts.driver}/{key}") for slot in self.slots for key in _PRODUCT]
         named = Counter([name for name in products if isinstance(name, str)])
         self.model = max(sorted(named), key=lambda name: named[name], default="").replace(" ", "-")
-        """The product that most devices are, as GPU Feature Discovery writes it in a label; "" if their driver tells none."""
+        """The product that most devices are, as GPU Feature Discovery writes it in a label; "" if their driver publishes none."""
         least: dict[int, Number] = {}
         for counter, amount in [draw for slot in self.slots for draw in slot.draws]:
             least[counter] = min(amount, least.get(counter, amount))
@@ -174,7 +174,7 @@ class NodeDevices:
 
     def __init__(self) -> None:
         self.sets: dict[str, DeviceSet] = {}
-        """What each source tells."""
+        """What each source publishes."""
         self.layout: Layout | None = None
         self.slots: dict[tuple[str, str], int] = {}
         """The number of each slot of the layout, by source and name of the device."""

@@ -147,10 +147,10 @@ class Kinds:
         return Selected(frozenset(kinds), most if counted else None)
 
     def paths(self, expression: str) -> tuple[Path, ...]:
-        """What an expression reads of a device; nothing if that is not told, or for want of work."""
+        """What an expression reads of a device; nothing if that is not known, or for want of work."""
         selector = self._selector(expression)
-        told = selector.read(self._work) if selector is not None else None
-        return () if told is None else told.paths
+        read = selector.read(self._work) if selector is not None else None
+        return () if read is None else read.paths
 
     def _selected(self, selectors: tuple[str, ...], facts: Facts) -> bool | None:
         if not (self._new.take(len(selectors)) and self.has_work()):
@@ -180,7 +180,7 @@ class Kinds:
 
 
 class Unknown(Exception):
-    """It cannot be told whether devices match, or only by a long search."""
+    """It is not known whether devices match, or only by a long search."""
 
 
 class _Taken(NamedTuple):
@@ -240,7 +240,7 @@ class _Search:
         if number == len(self._requests):
             return True
         claim, _, alternatives = self._requests[number]
-        if passes_untold(claim) and claim.source not in self._layout.gpus:
+        if passes_unpublished(claim) and claim.source not in self._layout.gpus:
             return self._from(number + 1)
         for index, request in enumerate(alternatives):
             self._rank += index
@@ -361,9 +361,9 @@ def _least(claim: DeviceClaim) -> int:
     return sum([min([request.devices or 1 for request in alternatives]) for alternatives in claim.requests])
 
 
-def passes_untold(claim: DeviceClaim) -> bool:
-    """Whether nodes of which its source tells nothing may take a claim."""
-    return bool(claim.source) and not claim.told
+def passes_unpublished(claim: DeviceClaim) -> bool:
+    """Whether nodes of which its source publishes nothing may take a claim."""
+    return bool(claim.source) and not claim.published_only
 
 
 def _wanted(request: DeviceRequest, facts: Facts) -> dict[str, Number]:

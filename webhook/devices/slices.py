@@ -5,7 +5,7 @@ missing. Devices that do not belong to a single node are network-attached: what 
 
 resource.k8s.io/v1. Follows structured/internal/incubating/pools_incubating.go.
 
-DeviceTaintRules give devices more taints, beside those that drivers tell. Follows resourceslice/tracker/tracker.go.
+DeviceTaintRules give devices more taints, beside those of drivers. Follows resourceslice/tracker/tracker.go.
 """
 
 from collections.abc import Callable, Iterator, Mapping
@@ -24,7 +24,7 @@ from webhook.kube.stores import Grouped
 
 _KEEPS_AWAY: Final = ("NoSchedule", "NoExecute")
 _MAX_TAINTS: Final = 16
-"""Maximum number of taints that rules give to one device, as many as a driver may tell of it (DeviceTaintsMaxLength)."""
+"""Maximum number of taints that rules give to one device, as many as a driver may publish (DeviceTaintsMaxLength)."""
 Selected = tuple[str, str, str]
 """The driver, the pool and the device that a rule selects; "": any."""
 _MAX_DEVICES: Final = 128
@@ -136,7 +136,7 @@ class Slices:
             self._tell(pool, {each.node for each in changed})
 
     def _tell(self, pool: Pool, nodes: set[str]) -> None:
-        """The slices of a pool have changed, and the devices of these nodes. What stays as it is is not told again: a pool may
+        """The slices of a pool have changed, and the devices of these nodes. What stays is not published again: a pool may
         have slices of thousands of nodes."""
         before, now = self._current.pop(pool, {}), self._current_of(pool)
         if now:
@@ -145,11 +145,11 @@ class Slices:
         for node in nodes - {""}:
             pools = sorted({*self._pools_of.groups.get(node, {}).values()})
             slices = [(n, each) for n, of in enumerate(pools) for each in self._current.get(of, {}).get(node, ())]
-            told = DeviceSet(
-                tuple([self._told(n, each.pool, device) for n, each in slices for device in each.devices.devices]),
+            published = DeviceSet(
+                tuple([self._named(n, each.pool, device) for n, each in slices for device in each.devices.devices]),
                 tuple([counter for n, each in slices for counter in _of_pool(n, each.devices.counters)]),
             )
-            self._table.tell(node, DRA, told)
+            self._table.publish(node, DRA, published)
             gpus = any([is_gpu_driver(driver) for driver, _ in pools])
             if gpus != (node in self._nodes):
                 (self._nodes.add if gpus else self._nodes.discard)(node)
@@ -158,7 +158,7 @@ class Slices:
             islice(chain.from_iterable(self._network_attached.values()), _MAX_NETWORK_ATTACHED)
         )
 
-    def _told(self, number: int, pool: Pool, device: Device) -> Device:
+    def _named(self, number: int, pool: Pool, device: Device) -> Device:
         """The device with the taints that rules give it. `number`: of its pool on its node."""
         taints = self.taint_rules.of(*pool, device.name.rpartition("/")[2])
         if not (taints or number):
@@ -191,18 +191,18 @@ class Slices:
                 devices.append(self._device(key, device))
         counters = self._counters(key, spec.get("sharedCounters") or (), "name")
         network_attached = () if node else tuple([device.facts for device in devices])
-        told = DeviceSet(tuple(devices) if node else (), counters)
+        published = DeviceSet(tuple(devices) if node else (), counters)
         return _Slice(
             key,
             int(pool.get("generation") or 0),
             int(pool.get("resourceSliceCount") or 0),
             node,
-            told,
+            published,
             network_attached,
         )
 
     def _device(self, pool: Pool, device: Mapping[str, Any]) -> Device:
-        taints = [told for taint in device.get("taints") or () if (told := taint_of(taint)) is not None]
+        taints = [read for taint in device.get("taints") or () if (read := taint_of(taint)) is not None]
         policies = [
             (name if "/" in name else f"{pool[0]}/{name}", capacity["requestPolicy"])
             for name, capacity in (device.get("capacity") or {}).items()
@@ -242,7 +242,7 @@ class Slices:
 
 
 def _is_valid(slices: list[_Slice]) -> bool:
-    """Whether each device and each counter set of a pool is told once, and all counters that devices draw on are told
+    """Whether each device and each counter set of a pool is published once, and all counters that devices draw on are published
     (buildPool). Devices that are not of a single node are not looked at."""
     devices = [device for each in slices for device in each.devices.devices]
     counters = [each[:2] for piece in slices for each in piece.devices.counters]

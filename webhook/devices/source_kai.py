@@ -1,7 +1,7 @@
 """Parts of NVIDIA GPUs by KAI (https://github.com/kai-scheduler/KAI-Scheduler).
 
 Pods that share a GPU have its group as a label. KAI holds the GPU of a group by a reservation pod with the same label, in a
-namespace of its own, and writes nothing at nodes. Only that pod tells of a group, since tenants write the labels of other pods.
+namespace of its own, and writes nothing at nodes. Only that pod defines a group, since tenants write the labels of other pods.
 Which GPU of the node it is does not matter. All others are whole GPUs, as the device plugin offers them: a pod for which no
 shared GPU has room is left to KAI, which then reserves one of these.
 
@@ -39,7 +39,7 @@ _MAX_GPUS: Final = 16
 REQUEST, LIMIT = every(ContainerPart)[0].asks
 _MAX_QUANTITY: Final = 64
 _DEFAULT_MIB: Final = 100
-"""What KAI takes the memory of a GPU for if no label of its node tells it."""
+"""What KAI takes the memory of a GPU for if no label of its node gives it."""
 _MIB_IN_TIB: Final = 1 << 20
 
 
@@ -52,7 +52,7 @@ class _Kai:
     whole: Final = _GPU
 
     def devices(self, node: Mapping[str, Any]) -> None:
-        """Its pods tell: see `DeviceGroups`."""
+        """Set by its pods: see `DeviceGroups`."""
 
     def uses(self, pod: Pod) -> tuple[Use, ...]:
         """As KAI counts it: also where the scheduler of the pod is another one now."""
@@ -64,7 +64,7 @@ class _Kai:
 
     def claim(self, pod: Pod) -> DeviceClaim | None:
         request = _request(pod) if pod["spec"].get("schedulerName") == self.own_scheduler else None
-        return None if request is None else DeviceClaim(((request,),), source=self.name, told=True)
+        return None if request is None else DeviceClaim(((request,),), source=self.name, published_only=True)
 
 
 def asking(pod: Pod, share: float) -> Pod:
@@ -91,13 +91,13 @@ def shared_gpus(groups: Iterable[str], labels: Mapping[str, str]) -> DeviceSet:
 
 def gpu_memory(label: str) -> int:
     """What KAI takes the memory of a GPU for, in MiB. `label`: what the label of its node says; "" without one."""
-    memory = int(label) if is_told(label) else _DEFAULT_MIB
+    memory = int(label) if is_known(label) else _DEFAULT_MIB
     memory >>= 20 if memory >= _MIB_IN_TIB else 0  # some versions of GPU Feature Discovery wrote bytes
     return memory - memory % 100
 
 
-def is_told(label: str) -> bool:
-    """Whether a label tells the memory of a GPU."""
+def is_known(label: str) -> bool:
+    """Whether a label gives the memory of a GPU."""
     return len(label) <= 16 and label.isdecimal()
 
 
@@ -160,15 +160,15 @@ class DeviceGroups(Grouped[int | str, str, str]):
             self.gone(uid)
             if group:
                 self.put(uid, node, group)
-                self.tell(node)
+                self.publish(node)
         return bool(group)
 
     def gone(self, uid: int | str) -> None:
         """A pod was deleted or finished. Does nothing if it was no reservation pod."""
         if (node := self.group_of.get(uid)) is not None:
             super().gone(uid)
-            self.tell(node)
+            self.publish(node)
 
-    def tell(self, node: str) -> None:
+    def publish(self, node: str) -> None:
         """Tell of the GPUs of a node, which may be new or have other labels."""
-        self._table.tell(node, KAI.name, shared_gpus(self.groups.get(node, {}).values(), self._labels_of(node)))
+        self._table.publish(node, KAI.name, shared_gpus(self.groups.get(node, {}).values(), self._labels_of(node)))

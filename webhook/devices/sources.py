@@ -41,7 +41,7 @@ class DeviceSource(Protocol):
         """The name of the scheduler that serves these devices, if it does not weigh preferred node affinity; "" if it does."""
 
     def devices(self, node: Mapping[str, Any]) -> DeviceSet | None:
-        """The devices of a Node object; an empty set if it tells none; None if nodes never do. Called at each event of a node."""
+        """The devices of a Node object; an empty set if it publishes none; None if nodes never do. At each event of a node."""
 
     def uses(self, pod: Pod) -> tuple[Use, ...]:
         """What a pod that is bound, or that its scheduler has given devices, has of the devices of its node."""
@@ -56,7 +56,7 @@ SOURCES: Final[tuple[DeviceSource, ...]] = (
     ALIYUN,
 )
 ANNOTATIONS: Final = frozenset([name for source in SOURCES for name in source.annotations])
-"""By which schedulers of parts of GPUs tell what nodes and pods have, and pods what they ask for, but for `part_key`."""
+"""By which schedulers of parts of GPUs write what nodes and pods have, and pods what they ask for, but for `part_key`."""
 
 
 def shared_claims(pod: Pod) -> tuple[DeviceClaim, ...]:

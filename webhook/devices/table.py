@@ -18,8 +18,8 @@ import orjson
 from numpy.typing import NDArray
 
 from webhook.devices.layout import Amounts, Layout, NodeDevices, held_after
-from webhook.devices.search import Fit, Kinds, Unknown, find, passes_untold
-from webhook.devices.types import TOLD, DeviceClaim, DeviceSet, Use
+from webhook.devices.search import Fit, Kinds, Unknown, find, passes_unpublished
+from webhook.devices.types import PUBLISHED, DeviceClaim, DeviceSet, Use
 from webhook.kube.claim_requests import Selected
 from webhook.kube.device_selectors import Facts, Work
 from webhook.kube.stores import Answers, add_amount
@@ -50,7 +50,7 @@ class NodeColumns(Protocol):
     """The state of the devices of each row: its number here."""
     capacity: dict[str, NDArray[np.int64]]
     free: dict[str, NDArray[np.int64]]
-    """Both also of the resources that begin with TOLD."""
+    """Both also of the resources that begin with PUBLISHED."""
 
     @property
     def changes(self) -> _Changes: ...
@@ -59,7 +59,7 @@ class NodeColumns(Protocol):
 
 
 class States:
-    """States of devices as numbers. Equal states share one; 0 is a node of which nobody tells devices."""
+    """States of devices as numbers. Equal states share one; 0 is a node of which nobody publishes devices."""
 
     def __init__(self) -> None:
         self._states: list[State | None] = [None]
@@ -101,8 +101,10 @@ class DeviceStates(States):
             self._number_again()
         number = super().number(layout, remaining)
         if number == len(self._free):
-            free = {each: (layout.free(each, layout.totals), layout.free(each, remaining)) for each in layout.told}
-            self._free.append({TOLD + driver: amounts for driver, amounts in free.items()})
+            free = {
+                each: (layout.free(each, layout.totals), layout.free(each, remaining)) for each in layout.dra_drivers
+            }
+            self._free.append({PUBLISHED + driver: amounts for driver, amounts in free.items()})
         return number
 
     def _number_again(self) -> None:
@@ -150,19 +152,19 @@ class DeviceTable:
         self._held_at: dict[str, dict[str, int]] = {}
         """By name of a claim that pods share, the nodes where it is reserved, and how often."""
         self._answers = Answers()
-        self._told = 0
+        self._published = 0
         """Rises when a node comes, or has other devices."""
 
     # --- what nodes have ----------------------------------------------------------------------------------------------
 
-    def tell(self, node: str, source: str, told: DeviceSet) -> None:
-        """All devices that a source tells of a node now."""
+    def publish(self, node: str, source: str, published: DeviceSet) -> None:
+        """All devices that a source publishes for a node now."""
         known = self._nodes.get(node)
-        if not told.devices and (known is None or source not in known.sets):
+        if not published.devices and (known is None or source not in known.sets):
             return
         known = known or self._nodes.setdefault(node, NodeDevices())
-        known.sets[source] = told._replace(devices=told.devices[:_MAX_DEVICES])
-        if not told.devices:
+        known.sets[source] = published._replace(devices=published.devices[:_MAX_DEVICES])
+        if not published.devices:
             del known.sets[source]
         pairs = [(each, device.name) for each, of in sorted(known.sets.items()) for device in of.devices]
         layout, slots = self._layout_of(known.sets), {pair: number for number, pair in enumerate(pairs)}
@@ -180,10 +182,10 @@ class DeviceTable:
         if not sets:
             return None
         kept, key = {}, []
-        for source, told in sorted(sets.items()):
-            devices = [device._replace(name="", facts=self.kinds.of(device.facts)) for device in told.devices]
-            kept[source] = told._replace(devices=tuple(devices))
-            key.append((source, told.counters))
+        for source, published in sorted(sets.items()):
+            devices = [device._replace(name="", facts=self.kinds.of(device.facts)) for device in published.devices]
+            kept[source] = published._replace(devices=tuple(devices))
+            key.append((source, published.counters))
             key += [(id(d.facts), d.taints, d.counters, orjson.dumps(d.policies)) for d in devices]  # type: ignore[misc]
         found = self._layouts.get(tuple(key))
         if found is None:
@@ -263,7 +265,7 @@ class DeviceTable:
 
     def refresh(self, name: str, *, changed: bool = False, left: Amounts | None = None) -> None:
         """Count again what is left on a node. `changed`: its devices are other ones. `left`: what is left, if known."""
-        self._told += changed
+        self._published += changed
         row, node = self._row_of.get(name), self._nodes.get(name)
         if node is not None and node.layout is None and not (node.uses or node.held or node.unfit):
             del self._nodes[name]
@@ -282,8 +284,8 @@ class DeviceTable:
         if changed:
             self._on_change(row)
 
-    def told(self) -> Iterator[tuple[int, NodeDevices, Layout, Amounts]]:
-        """The nodes of which a source tells devices: row, devices, their layout, and what is left."""
+    def published(self) -> Iterator[tuple[int, NodeDevices, Layout, Amounts]]:
+        """The nodes of which a source publishes devices: row, devices, their layout, and what is left."""
         for name, node in self._nodes.items():
             row = self._row_of.get(name)
             if row is not None and (state := self.states.without_private(row)) is not None:
@@ -334,7 +336,7 @@ class DeviceTable:
     def find(self, state: State | None, claims: Iterable[DeviceClaim]) -> Fit | None:
         """Devices for claims on a node in this state; None if there are none. Raises Unknown."""
         if state is None:
-            return Fit(0, 0.0, ()) if all(map(passes_untold, claims)) else None
+            return Fit(0, 0.0, ()) if all(map(passes_unpublished, claims)) else None
         return self.look(*state, claims)
 
     def look(self, layout: Layout, left: Amounts, claims: Iterable[DeviceClaim]) -> Fit | None:
@@ -346,7 +348,7 @@ class DeviceTable:
 
     def most(self, number: int, claim: DeviceClaim) -> int:
         """How many devices of one request a node with the layout of this state has if it is empty, no more than it asks for: all
-        that it asks for where that cannot be told."""
+        that it asks for where that is not known."""
         asked = claim.requests[0][0]
         if (state := self.states[number]) is None:
             return 0
@@ -401,7 +403,7 @@ class DeviceTable:
         return list(dict.fromkeys([layout for layout, _ in self.states]))
 
     def with_gpus(self, rows: int) -> NDArray[np.bool_]:
-        """Which of so many rows are nodes of which a source tells GPUs one by one."""
+        """Which of so many rows are nodes of which a source publishes GPUs one by one."""
         numbers = self._columns.devices[:rows]
         found = np.zeros(int(numbers.max(initial=0)) + 1, bool)
         for number in np.flatnonzero(np.bincount(numbers)).tolist():
@@ -409,12 +411,12 @@ class DeviceTable:
         with_gpus: NDArray[np.bool_] = found[numbers]
         return with_gpus
 
-    def tells(self, source: str) -> bool:
-        """Whether a source tells the devices of some node."""
+    def publishes(self, source: str) -> bool:
+        """Whether a source publishes the devices of some node."""
         return any([source in layout.sets for layout, _ in self.states])
 
-    def only_told(self, node: str, resource: str) -> bool:
-        """Whether devices of a node are told, and its device plugin does not offer a resource: there a claim is made for it."""
+    def only_published(self, node: str, resource: str) -> bool:
+        """Whether devices of a node are published, and its device plugin does not offer a resource: so a claim is made."""
         columns, row = self._columns, self._row_of.get(node)
         if row is None or not columns.devices[row]:
             return False
@@ -427,7 +429,7 @@ class DeviceTable:
         return self._answer(("asked", claims), lambda: self._asked(claims))
 
     def _answer(self, question: tuple[object, ...], answer: Callable[[], T]) -> T:
-        return self._answers.get((self._told, self.network_attached), question, answer)
+        return self._answers.get((self._published, self.network_attached), question, answer)
 
     def may_roam(self, claims: Iterable[DeviceClaim]) -> bool:
         """Whether devices that are not of a single node could be for claims."""
@@ -443,5 +445,5 @@ class DeviceTable:
             found = self.look(layout, layout.totals, claims)
             if found is not None:
                 given = layout.given(found.remaining)
-                return tuple([(TOLD + driver, given[driver]) for driver in layout.told if driver in given])
+                return tuple([(PUBLISHED + driver, given[driver]) for driver in layout.dra_drivers if driver in given])
         return None

@@ -1,4 +1,4 @@
-"""What a device is, what is told of it, and what is asked for.
+"""What a device is, what is published of it, and what is asked for.
 
 Who knows devices is a source: ResourceSlices and claims of DRA (`slices`, `claims`), or annotations of nodes and pods, as the
 schedulers HAMi, KAI, Volcano and Aliyun write them (`sources`). What is left of them is in the device table (`table`).
@@ -23,9 +23,9 @@ from webhook.kube.taints import Tolerated
 WHOLE: Final = 1000
 """What is free of a device is counted in thousandths."""
 DRA: Final = ""
-"""The source of the devices of DRA. What is free of its GPUs is a resource too: `types.TOLD` and the driver."""
-TOLD: Final = "devices/"
-"""Begins the names of resources whose amounts the device table tells, in thousandths of a device: the driver follows. No pod
+"""The source of the devices of DRA. What is free of its GPUs is a resource too: `types.PUBLISHED` and the driver."""
+PUBLISHED: Final = "devices/"
+"""Begins the names of resources whose amounts the device table knows, in thousandths of a device: the driver follows. No pod
 requests them by name."""
 
 
@@ -38,10 +38,10 @@ class DeviceTaint(NamedTuple):
 
 
 class Device(NamedTuple):
-    """One device of a node, as its source tells it. A device that nobody may get now (unhealthy, withdrawn) is left out."""
+    """One device of a node, as its source publishes it. A device that nobody may get now (unhealthy, withdrawn) is left out."""
 
     name: str
-    """Unique among the devices that this source tells of the node; `Use.device` names it."""
+    """Unique among the devices that this source publishes for the node; `Use.device` names it."""
     facts: Facts
     """Driver, attributes and capacity. `facts.shared`: several pods may use it at once, each a part of its capacity."""
     taints: tuple[DeviceTaint, ...] = ()
@@ -52,7 +52,7 @@ class Device(NamedTuple):
 
 
 class DeviceSet(NamedTuple):
-    """All devices that one source tells of one node, in the order in which they are given out."""
+    """All devices that one source publishes for one node, in the order in which they are given out."""
 
     devices: tuple[Device, ...] = ()
     counters: tuple[tuple[str, str, Number], ...] = ()
@@ -103,6 +103,6 @@ class DeviceClaim(NamedTuple):
     name: str = ""
     """Namespace and name of a claim that several pods may share: its devices are counted once. "" if the pod has it alone."""
     source: str = ""
-    """The driver whose devices it is for, if nodes of which that driver tells nothing may take it too."""
-    told: bool = False
-    """Whether only devices that are told can be chosen for it. What else its scheduler may do is left to it."""
+    """The driver whose devices it is for, if nodes of which that driver publishes nothing may take it too."""
+    published_only: bool = False
+    """Whether only devices that are published can be chosen for it. What else its scheduler may do is left to it."""

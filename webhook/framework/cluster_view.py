@@ -248,7 +248,7 @@ class Placement(NamedTuple):
     decided: str = ""
     """The criterion by which the first node is before the second: its name in `placement.order`; "" if there is no second."""
     asked: tuple[tuple[str, int], ...] = ()
-    """The demand for which nodes were ranked, by resource; () if no node is ranked."""
+    """The requests for which nodes were ranked, by resource; () if no node is ranked."""
     devices: tuple[Any, ...] = ()
     """The devices that it asks for one by one, for the reservation."""
     required: bool = False
@@ -257,7 +257,7 @@ class Placement(NamedTuple):
     """Where Karpenter makes nodes, the least version that makes one for the pod if the ranked ones are full; "none" if one is
     required. "" elsewhere."""
     read: str = ""
-    """What of the pod the nodes were chosen by, but its demand, as a hash: `placement.request`. "" if no node is ranked."""
+    """What of the pod the nodes were chosen by, but its requests, as a hash: `placement.request`. "" if no node is ranked."""
     kept: bool = False
     """The pod has its terms already, so nothing is reserved: an earlier call of the hook did so, or its author wrote them."""
     left: str = ""

@@ -101,7 +101,7 @@ class CpuPerGpuRequests(Injector):
         if reason := _why_not(context):
             return reason
         try:
-            requests = dict(context.pod.demand.requests)
+            requests = dict(context.pod.pod_requests.requests)
         except QuantityError:
             return "a request is not a quantity"
         names = [name for name in requests if context.gpus.kind(name) == "whole"]

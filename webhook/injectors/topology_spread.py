@@ -15,7 +15,7 @@ or gang, or one whose class is packed.
 
 The selector is the label by which the controller tells the pods of one revision from all others: `pod-template-hash` of a
 ReplicaSet, `controller-revision-hash` of a StatefulSet, the uid of a Job. Labels that differ from pod to pod would give each pod
-another shape, and who groups pods by shape (Kueue) would refuse them. A pod of another controller gets no constraint.
+another signature, and who groups pods by it (Kueue) would refuse them. A pod of another controller gets no constraint.
 
 By default all constraints are ScheduleAnyway, so that no pod waits because of us. Karpenter takes even these as requirements, and
 would add a machine for every few pods. So where it makes nodes only those with DoNotSchedule are added, and pods are spread by

@@ -31,7 +31,7 @@ from webhook.kube.pod import (
     namespace_of,
     owner,
 )
-from webhook.kube.pod_requests import Demand, demand_of
+from webhook.kube.pod_requests import PodRequests, pod_requests_of
 
 _APP_LABELS = ("app.kubernetes.io/instance", "app.kubernetes.io/name", "app", "k8s-app", "run")
 JOBSET = "jobset.sigs.k8s.io/jobset-uid"
@@ -161,9 +161,9 @@ class AskedPod:
         return identity_of(self.json)
 
     @cached_property
-    def demand(self) -> Demand:
+    def pod_requests(self) -> PodRequests:
         """The resources that the scheduler counts for it. Raises QuantityError."""
-        return demand_of(self.json)
+        return pod_requests_of(self.json)
 
     @cached_property
     def unmanaged(self) -> str:

@@ -1,6 +1,6 @@
 """The part of CEL in which expressions select devices that is evaluated here, and what an expression of it costs.
 
-An expression is read into a tree by this grammar. What the grammar lacks is not told: Kubernetes decides. So there is no list of
+An expression is read into a tree by this grammar. What the grammar lacks is not read: Kubernetes decides. So there is no list of
 what is forbidden, and an expression that nobody has thought of yet costs no more than reading it.
 
     expression = or [ "?" or ":" expression ]
@@ -73,7 +73,7 @@ _RELATIONS: Final[dict[str, Callable[[Any, Any], bool]]] = {
 
 
 class Expression(NamedTuple):
-    """An expression that is told."""
+    """An expression that was read."""
 
     run: Run
     steps: int

@@ -3,9 +3,9 @@
 A pattern of a tenant is not run by a library: an automaton is made of it, whose size and work are known before. Told are
 literal characters, `.`, classes such as `[^a-z0-9_]`, `\\d`, `\\w`, `\\s` and their opposites, groups `( )` and `(?: )`,
 alternatives, the repetitions `*`, `+` and `?`, and anchors at the ends of the pattern or of one of its outermost alternatives.
-All else (counts, flags, words, classes of Unicode, and what is no pattern) is not told.
+All else (counts, flags, words, classes of Unicode, and what is no pattern) is not read.
 
-What is told means what it means in Go (regexp/syntax): a match anywhere in the text, and `.` is not a line feed. A text is
+What is read means what it means in Go (regexp/syntax): a match anywhere in the text, and `.` is not a line feed. A text is
 walked once, with the set of places in the pattern that it may have reached (Glushkov's automaton).
 """
 

@@ -105,29 +105,31 @@ class Selector:
     """One expression. It is read when it is needed first."""
 
     def __init__(self, expression: str) -> None:
-        self._told: Expression | None = None
+        self._parsed: Expression | None = None
         self._tokens: list[Token] = []
-        """Empty once they are read, or if they are not of an expression that is told."""
+        """Empty once they are read, or if they are not of an expression that can be read."""
         with suppress(NotTold):
             self._tokens = tokens(expression)
         self.size = 4 * len(expression) + _TOKEN_BYTES * (1 + len(self._tokens))
         """An upper bound on its memory in bytes."""
 
     def read(self, work: Work | None = None) -> Expression | None:
-        """What it says; None if that is not told, or would need more `work` than is left."""
+        """What it says; None if that cannot be read, or would need more `work` than is left."""
         if self._tokens and (work is None or work.take(reading(self._tokens))):
             with suppress(NotTold):
-                self._told = parsed(self._tokens)
+                self._parsed = parsed(self._tokens)
             self._tokens = []
-        return self._told
+        return self._parsed
 
     def matches(self, facts: Facts, work: Work | None = None) -> bool | None:
         """Whether the device matches; None if that is unknown, or would need more `work` than is left."""
-        told = self.read(work)
-        if told is None or (work is not None and not work.take(told.cost(_longest(told.paths, facts)))):
+        expression = self.read(work)
+        if expression is None or (
+            work is not None and not work.take(expression.cost(_longest(expression.paths, facts)))
+        ):
             return None
         try:
-            found = told.run(facts, None)
+            found = expression.run(facts, None)
         except NotTold:
             return None
         return found if type(found) is bool else None
@@ -135,7 +137,7 @@ class Selector:
     def may_read(self, attribute: str) -> bool:
         """Whether the result may depend on an attribute, by its qualified name. Only of an expression that was read."""
         domain, _, name = attribute.partition("/")
-        paths = self._told.paths if self._told is not None else ()
+        paths = self._parsed.paths if self._parsed is not None else ()
         return any([each.part == "attributes" and _covers(each, domain, name) for each in paths])
 
 

@@ -90,17 +90,17 @@ def first_of(absorbing: bool, runs: list[Run]) -> Run:
 
 def until(absorbing: bool, runs: list[Run], facts: Facts, entries: Any) -> bool:
     """Whether one of these is the value that decides: then it does not matter that others have none."""
-    untold = False
+    unknown = False
     for run, entry in zip(runs, entries, strict=True):
         try:
             value = run(facts, entry)
         except NotTold:
-            untold = True
+            unknown = True
             continue
         if type(value) is bool and value == absorbing:
             return value
-        untold = untold or type(value) is not bool
-    if untold:
+        unknown = unknown or type(value) is not bool
+    if unknown:
         raise NotTold
     return not absorbing
 

@@ -1,4 +1,4 @@
-"""The demand of a pod: its resource requests, added up in the same way as the scheduler does."""
+"""The requests of a pod, added up in the same way as the scheduler does."""
 
 from collections.abc import Mapping
 from functools import lru_cache
@@ -23,7 +23,7 @@ _MAX_CACHED: Final = 1024
 """Maximum length of requests as written whose sum is cached. Tenants write them: a few MB at most."""
 
 
-class Demand(NamedTuple):
+class PodRequests(NamedTuple):
     """The resources that a pod requests in all."""
 
     requests: tuple[tuple[str, int], ...]
@@ -40,35 +40,35 @@ class Demand(NamedTuple):
         return 0
 
 
-_ONE_POD: Final = Demand((("pods", 1),))
+_ONE_POD: Final = PodRequests((("pods", 1),))
 
 
-def demand_of(pod: Pod) -> Demand:
+def pod_requests_of(pod: Pod) -> PodRequests:
     """The resources that the scheduler counts for the pod on its node. Raises QuantityError.
 
-    Replicas have equal requests, so the last demands are cached: adding them up is most of the cost of an event.
+    Replicas have equal requests, so the last requests are cached: adding them up is most of the cost of an event.
     """
     try:
         asked = _as_asked(pod["spec"])
     except TypeError:  # a number beyond 64 bits, or a key that is no text
         return _added_up(pod["spec"])
-    return _demand(asked) if len(asked) <= _MAX_CACHED else _demand.__wrapped__(asked)
+    return _pod_requests(asked) if len(asked) <= _MAX_CACHED else _pod_requests.__wrapped__(asked)
 
 
-def counted_demand(pod: Pod) -> Demand:
-    """As `demand_of`, for a pod that exists: one with unreadable quantities counts as one pod and no more.
+def counted_requests(pod: Pod) -> PodRequests:
+    """As `pod_requests_of`, for a pod that exists: one with unreadable quantities counts as one pod and no more.
 
     So does a pod that requests more kinds of resources than any node has: no kubelet runs it, and nothing large is kept.
     """
     try:
-        demand = demand_of(as_given(pod))
+        pod_requests = pod_requests_of(as_given(pod))
     except (TypeError, QuantityError):
         return _ONE_POD
-    return demand if is_bounded(demand) else _ONE_POD
+    return pod_requests if is_bounded(pod_requests) else _ONE_POD
 
 
 @lru_cache(4096)
-def _demand(asked: bytes) -> Demand:
+def _pod_requests(asked: bytes) -> PodRequests:
     containers, first, resources, overhead = orjson.loads(asked)
     spec = {
         "containers": [{"resources": each} for each in containers],
@@ -79,10 +79,10 @@ def _demand(asked: bytes) -> Demand:
     return _added_up(spec)
 
 
-def _added_up(spec: Mapping[str, Any]) -> Demand:
+def _added_up(spec: Mapping[str, Any]) -> PodRequests:
     requests = {name: min(amount, _MAX_AMOUNT) for name, amount in total_requests({"spec": spec}).items() if amount > 0}
     requests["pods"] = 1
-    return Demand(tuple(sorted(requests.items())))
+    return PodRequests(tuple(sorted(requests.items())))
 
 
 def _as_asked(spec: Mapping[str, Any]) -> bytes:
@@ -97,14 +97,17 @@ def _as_asked(spec: Mapping[str, Any]) -> bytes:
     )
 
 
-def is_bounded(demand: Demand) -> bool:
-    """Whether a demand is small enough to keep. Tenants write the names of resources, and how many there are."""
-    return len(demand.requests) <= _MAX_RESOURCES and sum([len(name) for name, _ in demand.requests]) <= _MAX_NAMES
+def is_bounded(pod_requests: PodRequests) -> bool:
+    """Whether requests are small enough to keep. Tenants write the names of resources, and how many there are."""
+    return (
+        len(pod_requests.requests) <= _MAX_RESOURCES
+        and sum([len(name) for name, _ in pod_requests.requests]) <= _MAX_NAMES
+    )
 
 
-def has_extended_resource(demand: Demand) -> bool:
+def has_extended_resource(pod_requests: PodRequests) -> bool:
     """Whether the pod requests an extended resource, such as GPUs. Peers and history matter only to such pods."""
-    return any(["/" in name for name, _ in demand.requests])
+    return any(["/" in name for name, _ in pod_requests.requests])
 
 
 def total_requests(pod: Pod) -> Mapping[str, int]:

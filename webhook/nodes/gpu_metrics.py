@@ -158,7 +158,7 @@ class GpuMetricsSettings(Settings):
 
     @property
     def pods(self) -> Dcgm | NvidiaSmi:
-        """The section that names the pods which tell about their nodes. Prometheus has series of DCGM exporters."""
+        """The section that names the pods which report their nodes. Prometheus has series of DCGM exporters."""
         return self.nvidia_smi if self.source == "nvidiaSmi" else self.dcgm
 
     @model_validator(mode="after")

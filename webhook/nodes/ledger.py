@@ -286,9 +286,9 @@ class Ledger:
             self._usage.give_back(row, reservation.kind, reservation.private_to)
 
     def _take(self, pod: PodKey, node: str, kind: PodKind) -> Reservation | None:
-        """Take the oldest matching reservation out of the reserved ones, if it can be one for the same demand."""
+        """Take the oldest matching reservation out of the reserved ones, if it can be one for the same requests."""
         alike = [each for each in self._reserved.get((pod, node), ()) if each.kind.gpus == kind.gpus]
-        taken = min(alike, key=lambda each: each.kind.demand != kind.demand, default=None)
+        taken = min(alike, key=lambda each: each.kind.pod_requests != kind.pod_requests, default=None)
         if taken is not None:
             self._forget(taken)
         return taken

@@ -9,7 +9,7 @@ from numpy.typing import NDArray
 
 from webhook.devices.sources import SOURCES
 from webhook.devices.table import DeviceTable
-from webhook.devices.types import TOLD, DeviceSet
+from webhook.devices.types import PUBLISHED, DeviceSet
 from webhook.errors import QuantityError
 from webhook.kube.gpus import (
     COUNT_LABELS,
@@ -22,7 +22,7 @@ from webhook.kube.gpus import (
     one_on,
 )
 from webhook.kube.pod import HOSTNAME
-from webhook.kube.pod_requests import Demand
+from webhook.kube.pod_requests import PodRequests
 from webhook.kube.quantity import milli, whole
 from webhook.kube.taints import Taint, node_taints
 from webhook.nodes.rejections import Rejections
@@ -169,8 +169,8 @@ class Nodes:
             self._set_use(row, self.uses.get(metadata["name"], UNKNOWN))
             self.devices.refresh(metadata["name"], changed=True)
         for source in SOURCES:
-            if (told := source.devices(node)) is not None:
-                self.devices.tell(metadata["name"], source.name, told)
+            if (published := source.devices(node)) is not None:
+                self.devices.publish(metadata["name"], source.name, published)
         if self._set_capacity(row, allocatable, installed) or changed:
             self._changed(row)
         return row
@@ -190,7 +190,7 @@ class Nodes:
         self.columns.one[row], self.columns.slices[row], self.columns.sharing[row] = 0, 1, 1
         self._set_capacity(row, {}, {})
         for source in SOURCES:
-            self.devices.tell(name, source.name, DeviceSet())
+            self.devices.publish(name, source.name, DeviceSet())
         self.devices.refresh(name)
         self._changed(row)
         self.drop_if_unused(row)
@@ -200,17 +200,19 @@ class Nodes:
         row = self.row_of.get(name)
         return {} if row is None else self.labels.get(row)
 
-    def offering(self, demand: Demand) -> int:
-        """How many nodes offer the resource of a demand that fewest have, of extended resources and of devices that are told."""
+    def offering(self, pod_requests: PodRequests) -> int:
+        """How many nodes offer the requested resource that fewest have, of extended resources and of published devices."""
         columns = self.columns
-        amounts = [columns.capacity[name] for name, _ in demand.requests if "/" in name and name in columns.capacity]
+        amounts = [
+            columns.capacity[name] for name, _ in pod_requests.requests if "/" in name and name in columns.capacity
+        ]
         counts = [int(np.count_nonzero(each[: columns.rows])) for each in amounts]
-        if demand.devices and not counts:
+        if pod_requests.devices and not counts:
             counts.append(int(np.count_nonzero(columns.devices[: columns.rows])))
         return min(counts, default=self.count)
 
     def with_gpus(self, gpus: Gpus) -> NDArray[np.bool_]:
-        """Which rows are nodes with GPUs: a device plugin offers some now, or a source tells them one by one."""
+        """Which rows are nodes with GPUs: a device plugin offers some now, or a source publishes them one by one."""
         columns = self.columns
         mask = self.by_dra() | self.devices.with_gpus(columns.rows)
         for resource in gpus.among(columns.capacity):
@@ -229,13 +231,13 @@ class Nodes:
         """
         columns, rows = self.columns, self.columns.rows
         found = np.zeros(rows, bool)
-        for resource in [each for each in gpus if each in columns.capacity and not each.startswith(TOLD)]:
+        for resource in [each for each in gpus if each in columns.capacity and not each.startswith(PUBLISHED)]:
             both = (columns.capacity[resource][:rows] > 0) & (columns.devices[:rows] > 0)
             states = columns.devices[:rows][both]
             by_state = np.zeros(int(states.max(initial=0)) + 1, np.int64)
             for number in np.flatnonzero(np.bincount(states)).tolist():  # nodes with equal devices share one
                 if state := self.devices.states[number]:
-                    drivers = [driver for driver in state[0].told if is_same_vendor(resource, driver)]
+                    drivers = [driver for driver in state[0].dra_drivers if is_same_vendor(resource, driver)]
                     by_state[number] = sum([len(state[0].gpus.get(driver, ())) for driver in drivers])
             if by_state.any():
                 listed = by_state[states]
@@ -317,7 +319,7 @@ class Nodes:
             if resource not in columns.capacity:
                 columns.add_resource(resource)
         for resource, capacity in columns.capacity.items():
-            if resource.startswith(TOLD):
+            if resource.startswith(PUBLISHED):
                 continue
             change = amounts.get(resource, 0) - int(capacity[row])
             if change:

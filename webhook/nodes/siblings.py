@@ -17,7 +17,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from webhook.kube.pod import Pod, labels_of
-from webhook.kube.pod_requests import Demand
+from webhook.kube.pod_requests import PodRequests
 from webhook.nodes.table import LAST, Columns, Floats, Rows
 
 LABEL: Final = ("app.kubernetes.io/name", "gpu-admission")
@@ -47,7 +47,7 @@ def order_of(place: Floats, model: NDArray[np.int32], sibling: str, siblings: Se
     return OTHER_SIBLING * np.where(owner == sorted(siblings).index(sibling), place, 2 - place)
 
 
-def sibling_penalty(columns: Columns, rows: Rows, demand: Demand, gpu: str | None, *, burst: bool) -> Floats:
+def sibling_penalty(columns: Columns, rows: Rows, pod_requests: PodRequests, gpu: str | None, *, burst: bool) -> Floats:
     """What to subtract from the scores of rows. `gpu`: the GPU resource that the pod requests. `burst`: see `Ledger.burst`.
 
     The other sibling fills the fullest node that a pod fits. So 1 more is subtracted for each pod by which the room on
@@ -55,7 +55,7 @@ def sibling_penalty(columns: Columns, rows: Rows, demand: Demand, gpu: str | Non
     """
     penalty: Floats | float = OTHER_SIBLING + (LAST if burst else 0)
     if gpu in columns.free:
-        penalty += np.maximum(_ROOM + 1 - columns.free[gpu][rows] // demand.amount(gpu), 0)
+        penalty += np.maximum(_ROOM + 1 - columns.free[gpu][rows] // pod_requests.amount(gpu), 0)
     return np.where(columns.order[rows] >= OTHER_SIBLING, penalty, 0.0)
 
 

@@ -92,7 +92,7 @@ class Columns:
         self.named: dict[str, Integers] = {}
         """The same of the requests by this name alone, for resources that hand out the same devices: see `couple`."""
         self.devices: NDArray[np.int32] = np.zeros(self.size, np.int32)
-        """The state of the devices: its number in the device table; 0 if nobody tells any."""
+        """The state of the devices: its number in the device table; 0 if nobody publishes any."""
         self.pods: NDArray[np.int32] = np.zeros(self.size, np.int32)
         """Pods that are bound to the node or have a reservation there, private ones too."""
         self.model: NDArray[np.int32] = np.zeros(self.size, np.int32)

@@ -16,21 +16,21 @@ from typing import Final
 
 import numpy as np
 
-from webhook.devices.types import TOLD
+from webhook.devices.types import PUBLISHED
 from webhook.kube.pod import Pod, pod_id, priority_of
-from webhook.kube.pod_requests import Demand
+from webhook.kube.pod_requests import PodRequests
 from webhook.kube.stores import add_amount
 from webhook.nodes.nodes import Nodes
 
 
 class PodKind:
-    """Demand and owner of pods. Equal pods share one object, so that a pod takes little memory."""
+    """Requests and owner of pods. Equal pods share one object, so that a pod takes little memory."""
 
-    __slots__ = ("count", "demand", "gpus", "namespace", "owners")
+    __slots__ = ("count", "gpus", "namespace", "owners", "pod_requests")
 
-    def __init__(self, demand: Demand, owners: tuple[str, ...], namespace: str) -> None:
-        self.demand = demand
-        self.gpus = tuple([request for request in demand.requests if "/" in request[0]])
+    def __init__(self, pod_requests: PodRequests, owners: tuple[str, ...], namespace: str) -> None:
+        self.pod_requests = pod_requests
+        self.gpus = tuple([request for request in pod_requests.requests if "/" in request[0]])
         """The requests for extended resources."""
         self.owners = owners
         """The owner of the pods, and the part of it that they are of (`asked.Identity`); () if these do not matter."""
@@ -54,15 +54,15 @@ class Usage:
         self._changes = nodes.columns.changes
         self.peers: dict[str, dict[int, int]] = {}
         """Number of pods by owner, or part of one, and row; only numbers above zero."""
-        self._kinds: dict[tuple[Demand, tuple[str, ...], str], PodKind] = {}
+        self._kinds: dict[tuple[PodRequests, tuple[str, ...], str], PodKind] = {}
         self._private: dict[str, dict[str, dict[int, int]]] = {}
         """By namespace, resource and row: the amount that is private to the namespace."""
         self.namespace = ""
         """The namespace whose private amounts count now: that of the last review. Others only read it."""
 
-    def kind(self, demand: Demand, owners: tuple[str, ...] = (), namespace: str = "") -> PodKind:
-        """The kind with this demand, owners and namespace. It is shared while pods of it exist."""
-        return self._kinds.get((demand, owners, namespace)) or PodKind(demand, owners, namespace)
+    def kind(self, pod_requests: PodRequests, owners: tuple[str, ...] = (), namespace: str = "") -> PodKind:
+        """The kind with these requests, owners and namespace. It is shared while pods of it exist."""
+        return self._kinds.get((pod_requests, owners, namespace)) or PodKind(pod_requests, owners, namespace)
 
     def seen_from(self, namespace: str) -> bool:
         """From now on, count what is private to `namespace` as used, and what is private to others as free. "": nobody's
@@ -82,7 +82,7 @@ class Usage:
             if resource in columns.named:
                 for row, amount in by_row.items():
                     columns.add_free(resource, row, sign * amount)
-            elif resource in columns.free and not resource.startswith(TOLD):
+            elif resource in columns.free and not resource.startswith(PUBLISHED):
                 columns.free[resource][list(by_row)] += sign * np.array(list(by_row.values()))
         for row in private.get("pods", ()):
             self._changes.add(row)
@@ -91,7 +91,7 @@ class Usage:
         """Add a pod of this kind to a row (bound or reserved). Returns the kind as it is kept. `private_to`: the namespace
         to which it is private; "" if it is not."""
         if not kind.count:
-            kind = self._kinds.setdefault((kind.demand, kind.owners, kind.namespace), kind)
+            kind = self._kinds.setdefault((kind.pod_requests, kind.owners, kind.namespace), kind)
         kind.count += 1
         self.nodes.columns.pods[row] += 1
         self.count(row, kind, -1, private_to)
@@ -105,7 +105,7 @@ class Usage:
             add_amount(self.peers, owner, row, -1)
         kind.count -= 1
         if not kind.count:
-            del self._kinds[kind.demand, kind.owners, kind.namespace]
+            del self._kinds[kind.pod_requests, kind.owners, kind.namespace]
         self.nodes.columns.pods[row] -= 1
         self.nodes.drop_if_unused(row)
 
@@ -113,7 +113,7 @@ class Usage:
         """A resource is on some node for the first time: subtract what `holders`, which are not private, use of it."""
         columns = self.nodes.columns
         for row, kind in holders:
-            if amount := kind.demand.amount(resource):
+            if amount := kind.pod_requests.amount(resource):
                 columns.add_free(resource, row, -amount)
                 self._changes.add(row)
         for row, amount in self._private.get(self.namespace, {}).get(resource, {}).items():
@@ -122,20 +122,20 @@ class Usage:
     def count(self, row: int, kind: PodKind, sign: int, private_to: str = "") -> None:
         """What a pod of this kind requests is used on a row (-1), or free again (1)."""
         columns = self.nodes.columns
-        if kind.demand.devices:
-            self.nodes.devices.hold(row, kind.demand.devices, -sign, private_to)
+        if kind.pod_requests.devices:
+            self.nodes.devices.hold(row, kind.pod_requests.devices, -sign, private_to)
         if private_to:
             self._add_private(private_to, row, kind, -sign)
             if private_to != self.namespace:
                 return
-        for resource, amount in kind.demand.requests:
-            if resource in columns.free and not resource.startswith(TOLD):
+        for resource, amount in kind.pod_requests.requests:
+            if resource in columns.free and not resource.startswith(PUBLISHED):
                 columns.add_free(resource, row, sign * amount)
         self._changes.add(row)
 
     def _add_private(self, namespace: str, row: int, kind: PodKind, sign: int) -> None:
         private = self._private.setdefault(namespace, {})
-        for resource, amount in kind.demand.requests:
+        for resource, amount in kind.pod_requests.requests:
             add_amount(private, resource, row, sign * amount)
         if not private:
             del self._private[namespace]

@@ -162,7 +162,7 @@ class Utilisation:
         self._measures = False
         """Whether one of these numbers is a utilisation."""
         self._now, self._newest = -inf, -inf
-        self._told: dict[str, NodeUse] = {}
+        self._reported: dict[str, NodeUse] = {}
         """The metrics of each node that has any, as `changed` gave them last."""
         self.gpus = 0
         """Number of GPUs and MIG instances with metrics."""
@@ -226,17 +226,17 @@ class Utilisation:
 
     def nodes(self) -> list[str]:
         """The nodes that `changed` may be asked for."""
-        return [*dict.fromkeys((*self._told, *self._nodes))]
+        return [*dict.fromkeys((*self._reported, *self._nodes))]
 
     def changed(self, name: str) -> NodeUse | None:
         """The metrics of a node if they have changed since this was asked last; UNKNOWN if there are none any more."""
         use = self.node(name)
-        if use == self._told.get(name, UNKNOWN):
+        if use == self._reported.get(name, UNKNOWN):
             return None
         if use is UNKNOWN:
-            del self._told[name]
+            del self._reported[name]
         else:
-            self._told[name] = use
+            self._reported[name] = use
         return use
 
     def node(self, name: str) -> NodeUse:

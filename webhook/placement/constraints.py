@@ -1,4 +1,4 @@
-"""A pod's node selector, node affinity and tolerations, compiled once per shape of pod.
+"""A pod's node selector, node affinity and tolerations, compiled once per pod signature.
 
 Follows k8s.io/component-helpers scheduling/corev1/nodeaffinity: terms are ORed, the expressions and fields of a term are
 ANDed, and a term that is empty or malformed matches nothing. Also follows k8s.io/kubernetes

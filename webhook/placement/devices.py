@@ -14,10 +14,10 @@ from numpy.typing import NDArray
 
 from webhook.devices.search import Unknown
 from webhook.devices.table import DeviceTable, States
-from webhook.devices.types import TOLD, WHOLE, DeviceClaim
+from webhook.devices.types import PUBLISHED, WHOLE, DeviceClaim
 from webhook.framework.cluster_view import Expression, Placement
 from webhook.kube.gpus import Gpus
-from webhook.kube.pod_requests import Demand
+from webhook.kube.pod_requests import PodRequests
 from webhook.nodes.table import Floats
 from webhook.placement.constraints import Term, terms_of
 from webhook.placement.request import NO_GPU, OTHERS_GPUS, PlacementRequest
@@ -36,7 +36,7 @@ class Plan(NamedTuple):
     request: PlacementRequest
     confined: VolumeTopology
     """To which nodes its volumes and its allocated claims confine it."""
-    asked: Demand
+    asked: PodRequests
     """What is reserved for it."""
 
 
@@ -44,7 +44,7 @@ def plans(
     request: PlacementRequest, confined: VolumeTopology, state: ClusterState, gpus: Gpus, *, every_pod: bool
 ) -> Iterator[Plan | Placement]:
     """The ways to rank a pod, the first that has nodes counts; or why no node is ranked."""
-    found, known = state.device_demands, state.freshness.listed.issuperset(DEVICE_KINDS)
+    found, known = state.device_requests, state.freshness.listed.issuperset(DEVICE_KINDS)
     every: tuple[DeviceClaim, ...] = ()
     claims = every
     if request.claims:
@@ -64,32 +64,32 @@ def plans(
             key = blake2b(repr(terms).encode(), digest_size=16).digest()
             confined = confined._replace(claims=tuple(terms), key=confined.key + key)
     if request.shared:
-        if not all([state.nodes.devices.tells(claim.source) for claim in request.shared]):
+        if not all([state.nodes.devices.publishes(claim.source) for claim in request.shared]):
             yield Placement((), request.strategy, reason=OTHERS_GPUS)
             return
         every, claims = (*every, *request.shared), (*claims, *request.shared)
     try:
-        demand = found.told(request.demand, claims)
+        pod_requests = found.with_claims(request.pod_requests, claims)
         if claims and not (request.shared or every_pod):
-            names = [name for name, _ in demand.requests]
-            told = any([name.startswith(TOLD) for name in names])
-            if not (told or gpus.among(names) or state.nodes.devices.asked(claims) is None):
+            names = [name for name, _ in pod_requests.requests]
+            published = any([name.startswith(PUBLISHED) for name in names])
+            if not (published or gpus.among(names) or state.nodes.devices.asked(claims) is None):
                 yield Placement((), request.strategy, reason=NO_GPU)
                 return
-        made = found.extended(request.demand) if known and state.nodes.dra else {}
+        made = found.extended(request.pod_requests) if known and state.nodes.dra else {}
         capacity, devices = state.nodes.columns.capacity, state.nodes.columns.devices
         if all([name in capacity and capacity[name].any() for name in made]):
-            yield Plan(_of(request, demand), confined, Demand(demand.requests, every))
-        if any([claim.told for claim in request.shared]):
+            yield Plan(_of(request, pod_requests), confined, PodRequests(pod_requests.requests, every))
+        if any([claim.published_only for claim in request.shared]):
             yield Placement((), request.strategy, reason=OTHERS_GPUS)
             return
         if any([((capacity[name] > 0) & (devices > 0)).any() for name in made if name in capacity]):
             raise Unknown  # no claim is made for a node whose device plugin offers the resource, whatever devices it has
         if made:
-            left = Demand(tuple([each for each in request.demand.requests if each[0] not in made]))
-            demand = found.told(left, (*claims, *made.values()))
-            everything = tuple(sorted({*demand.requests, *request.demand.requests}))
-            yield Plan(_of(request, demand), confined, Demand(everything, (*every, *made.values())))
+            left = PodRequests(tuple([each for each in request.pod_requests.requests if each[0] not in made]))
+            pod_requests = found.with_claims(left, (*claims, *made.values()))
+            everything = tuple(sorted({*pod_requests.requests, *request.pod_requests.requests}))
+            yield Plan(_of(request, pod_requests), confined, PodRequests(everything, (*every, *made.values())))
     except Unknown:
         yield Placement((), request.strategy, reason=LEFT_ALONE)
 
@@ -98,11 +98,11 @@ def _at(node: str) -> Term:
     return (Expression("metadata.name", "In", (node,), field=True),)
 
 
-def _of(request: PlacementRequest, demand: Demand) -> PlacementRequest:
-    if demand is request.demand:
+def _of(request: PlacementRequest, pod_requests: PodRequests) -> PlacementRequest:
+    if pod_requests is request.pod_requests:
         return request
-    key = blake2b(repr(demand).encode(), digest_size=16).digest()
-    return request._replace(demand=demand, key=request.key + key)
+    key = blake2b(repr(pod_requests).encode(), digest_size=16).digest()
+    return request._replace(pod_requests=pod_requests, key=request.key + key)
 
 
 class Found(NamedTuple):

@@ -2,7 +2,7 @@
 
 It has four callers, which differ in the settings of `Switches`:
 
-- The ranker takes masks. `NodeScores` keeps two for each shape of pod: `selected` (labels) and `open` (taints, cordon, health)
+- The ranker takes masks. `NodeScores` keeps two for each pod signature: `selected` (labels) and `open` (taints, cordon, health)
   are made again for the rows whose nodes changed, and `room` once for each state of amounts.
 - The record of a decision counts the nodes that each word excludes (`counted`).
 - The rule `gpuFits` asks which filter excludes the last of the empty nodes (`why_not`).
@@ -32,10 +32,10 @@ from typing import Any, Final, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from webhook.devices.types import TOLD
+from webhook.devices.types import PUBLISHED
 from webhook.framework.cluster_view import Rejected
 from webhook.kube.gpus import Gpus
-from webhook.kube.pod_requests import Demand
+from webhook.kube.pod_requests import PodRequests
 from webhook.kube.taints import CORDON, KUBERNETES, Taint, kind_of, passes
 from webhook.nodes.nodes import Nodes, Status
 from webhook.nodes.table import Integers, Rows
@@ -72,7 +72,7 @@ _MAX_SOFT_TAINTS: Final = 20
 """Maximum number of soft taints that count."""
 _PRESSURE: Final = frozenset([(f"{resource}Pressure", "True") for resource in ("Memory", "Disk", "PID")])
 """The conditions that some taints of a problem follow, moments later."""
-_NO_DEMAND: Final = Demand(())
+_NO_DEMAND: Final = PodRequests(())
 
 
 class Switches(NamedTuple):
@@ -113,7 +113,7 @@ def free_amounts(state: ClusterState, switches: Switches) -> dict[str, Integers]
         return columns.free
     found = {name: array[: columns.rows].copy() for name, array in columns.free.items()}
     for row, kind in state.promised():
-        for name, amount in kind.demand.requests:
+        for name, amount in kind.pod_requests.requests:
             if name in found:
                 found[name][row] += amount
     return found
@@ -150,12 +150,12 @@ class _ByStatus:
 
 
 class Feasible:
-    """Judges nodes for the pods of one shape, whatever is free there. The answer changes only when a node does."""
+    """Judges nodes for the pods of one signature, whatever is free there. The answer changes only when a node does."""
 
     def __init__(
         self,
         constraints: Constraints,
-        demand: Demand = _NO_DEMAND,
+        pod_requests: PodRequests = _NO_DEMAND,
         switches: Switches = SCHEDULER,
         *,
         volumes: tuple[tuple[Term, ...], ...] = (),
@@ -163,7 +163,7 @@ class Feasible:
         claimed: Collection[str] = (),
     ) -> None:
         self.constraints = constraints
-        self.demand = demand
+        self.pod_requests = pod_requests
         self.switches = switches
         self.volumes = volumes
         """For each volume of the pod, the terms of which its node must match one."""
@@ -253,9 +253,9 @@ class Feasible:
         yield from self._volumes(nodes, rows)
         yield from peers
         yield from self._claimed_elsewhere(nodes, rows)
-        if self.demand.devices:
+        if self.pod_requests.devices:
             table = nodes.devices
-            found = found_devices(table, table.states, nodes.columns.devices[rows], self.demand.devices)
+            found = found_devices(table, table.states, nodes.columns.devices[rows], self.pod_requests.devices)
             yield Check(DEVICES, found.ranks >= 0)
         if self.switches.health is not None:
             yield Check(NOT_READY, self._bits.of(nodes, rows) & _DOWN == 0)
@@ -292,7 +292,7 @@ class Feasible:
                 enough = enough | ~offered
             elif gpus.kind(name) is not None:
                 word = TOO_FEW
-                if nodes.dra and not self.demand.devices:
+                if nodes.dra and not self.pod_requests.devices:
                     yield Check(BY_DRA, offered | ~nodes.by_dra()[rows], (name, amount))
                 yield Check(NO_GPU, offered, (name, amount))
             yield Check(word, enough, (name, amount))
@@ -339,8 +339,8 @@ class Feasible:
             yield Check(CLAIM, matches_any(terms, nodes, rows), terms)
 
     def _requests(self) -> list[tuple[str, int]]:
-        """What the pod requests, without what the devices tell."""
-        return [each for each in self.demand.requests if not each[0].startswith(TOLD)]
+        """What the pod requests, without what is published as devices."""
+        return [each for each in self.pod_requests.requests if not each[0].startswith(PUBLISHED)]
 
     # --- status and health --------------------------------------------------------------------------------------------
 

@@ -20,7 +20,7 @@ from numpy.typing import NDArray
 
 from webhook.kube.asked import JOBSET, AskedPod
 from webhook.kube.leader_worker_set import SIZE, SUBGROUP_SIZE
-from webhook.kube.pod_requests import Demand
+from webhook.kube.pod_requests import PodRequests
 from webhook.kube.workload_kinds import SEVERAL, workload_kind
 from webhook.nodes.nodes import Nodes
 from webhook.nodes.table import Floats, Integers
@@ -180,7 +180,7 @@ def _domains(
 def room_for(
     nodes: Nodes,
     rows: NDArray[np.intp],
-    demand: Demand,
+    pod_requests: PodRequests,
     peers: Mapping[int, int],
     *,
     one_per_host: bool,
@@ -189,7 +189,7 @@ def room_for(
     """How many more pods of a gang fit on each row. `peers`: the number of pods of the gang by row. `counted`: more than one is
     still to come; else each row is said to have room for many."""
     room: Integers = np.full(len(rows), _MAX_PODS, np.int64)
-    for resource, amount in demand.requests if counted else ():
+    for resource, amount in pod_requests.requests if counted else ():
         free = nodes.columns.free.get(resource)
         np.minimum(room, 0 if free is None else np.maximum(free[rows] // amount, 0), out=room)
     return np.minimum(room, ~np.isin(rows, list(peers))) if one_per_host else room

@@ -14,7 +14,7 @@ from typing import Final, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from webhook.devices.types import DRA, TOLD, WHOLE
+from webhook.devices.types import DRA, PUBLISHED, WHOLE
 from webhook.kube.gpus import SILICON, Gpus
 from webhook.nodes.rejections import OTHER
 from webhook.nodes.table import Columns, Floats
@@ -95,12 +95,12 @@ def _by_model(
     found: _Numbers = {}
     empty: _Numbers = {}
     rows = np.arange(columns.size)
-    resources = (*gpus.among(columns.capacity), *[name for name in columns.capacity if name.startswith(TOLD)])
+    resources = (*gpus.among(columns.capacity), *[name for name in columns.capacity if name.startswith(PUBLISHED)])
     for name, of in amounts.items():
         free, unit = of.free, 1
         resource = name
         if name not in columns.free:
-            resource, unit = TOLD + name, WHOLE
+            resource, unit = PUBLISHED + name, WHOLE
         if state.nodes.metered and resource in columns.free:
             unfit = columns.free[resource] - usable_gpus(columns, rows, resources, resource)
             free = free - np.maximum(unfit, 0) // unit
@@ -141,9 +141,9 @@ def _held(state: ClusterState, amounts: Mapping[str, GpuAmounts]) -> _Held:
 def _promised(state: ClusterState, amounts: Mapping[str, GpuAmounts]) -> Iterator[_Promise]:
     """What is promised on each node, divided by namespace: of devices as many parts as pods wait for them."""
     asking: dict[tuple[int, str], Counter[str]] = {}
-    for row, kind in (*state.promised(), *[each for each in state.pods.values() if each[1].demand.devices]):
-        asked = [(name.removeprefix(TOLD), amount) for name, amount in kind.gpus]
-        asked += [(claim.source, 1) for claim in kind.demand.devices if claim.source]
+    for row, kind in (*state.promised(), *[each for each in state.pods.values() if each[1].pod_requests.devices]):
+        asked = [(name.removeprefix(PUBLISHED), amount) for name, amount in kind.gpus]
+        asked += [(claim.source, 1) for claim in kind.pod_requests.devices if claim.source]
         for name, amount in asked:
             asking.setdefault((row, name), Counter())[kind.namespace] += amount
     for name, of in amounts.items():

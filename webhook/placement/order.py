@@ -12,14 +12,14 @@ from typing import Final, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from webhook.devices.types import TOLD, WHOLE
+from webhook.devices.types import PUBLISHED, WHOLE
 from webhook.framework.cluster_view import MetricsStatus, Placement, Ranked, Unschedulable
 from webhook.kube.asked import AskedPod
 from webhook.kube.gpus import DIVIDED, Gpus
 from webhook.kube.pod import REQUIRED
-from webhook.kube.pod_requests import Demand
-from webhook.nodes.demands import View
+from webhook.kube.pod_requests import PodRequests
 from webhook.nodes.nodes import Nodes
+from webhook.nodes.popular import View
 from webhook.placement.constraints import Constraints, Mask, compiled
 from webhook.placement.devices import LEFT_ALONE
 from webhook.placement.feasible import EVER, Feasible, Switches, counted, free_amounts
@@ -27,7 +27,7 @@ from webhook.placement.gangs import PART_ALONE, Part, Together, gang_domains, pa
 from webhook.placement.pack import whole_nodes
 from webhook.placement.peer_rules import Peers, Tier, peer_rule_tiers
 from webhook.placement.preferences import ResolvedPreferences
-from webhook.placement.request import PlacementRequest, Spec, shape_key, spec_of
+from webhook.placement.request import PlacementRequest, Spec, signature_key, spec_of
 from webhook.placement.scores import NEVER, NodeScores
 from webhook.placement.settings import PlacementSettings
 from webhook.placement.shared_cache import SharedCache
@@ -39,7 +39,7 @@ from webhook.state.state import ClusterState
 
 Indices = NDArray[np.intp]
 _MAX_BYTES: Final = 64 << 20
-"""Maximum memory for cached scores: tenants write the shapes of pods."""
+"""Maximum memory for cached scores: tenants write the signatures of pods."""
 _BYTES_PER_CHARACTER: Final = 16
 """Memory of compiled constraints, for each character of their text."""
 _MAX_CHARACTERS: Final = 32 << 10
@@ -102,7 +102,7 @@ def _preference(of: Candidates) -> Iterable[Tier]:
 
 
 def _whole_gpus(of: Candidates) -> Iterable[Tier]:
-    several = of.scores.gpu in DIVIDED and of.request.demand.amount(of.scores.gpu) > 1
+    several = of.scores.gpu in DIVIDED and of.request.pod_requests.amount(of.scores.gpu) > 1
     one = of.nodes.columns.one
     divided = (one[of.scores.rows] > 0,) if several and one.any() else ()
     return divided if of.scores.spoiled is None else (*divided, of.scores.spoiled)
@@ -120,7 +120,9 @@ def _gang(of: Candidates) -> Iterable[Tier]:
     counted, one_per_host = of.part is not None or gang.missing > 1, of.request.peer_rules.one_per_host
     if not (counted or gang.peers):
         return ()
-    room = room_for(of.nodes, of.scores.rows, of.request.demand, of.peers, one_per_host=one_per_host, counted=counted)
+    room = room_for(
+        of.nodes, of.scores.rows, of.request.pod_requests, of.peers, one_per_host=one_per_host, counted=counted
+    )
     room[of.scores.score == NEVER] = 0
     return gang_domains(of.nodes, of.scores.rows, room, gang, of.part, of.settings.gangs.keys)
 
@@ -128,14 +130,14 @@ def _gang(of: Candidates) -> Iterable[Tier]:
 def _fit_for_use(of: Candidates) -> Iterable[Tier]:
     if not of.nodes.metered or of.scores.gpu is None:
         return ()
-    return use_tiers(of.nodes.columns, of.scores.rows, of.request.demand, of.view.gpus, of.scores.gpu)
+    return use_tiers(of.nodes.columns, of.scores.rows, of.request.pod_requests, of.view.gpus, of.scores.gpu)
 
 
 def _last_whole_nodes(of: Candidates) -> Iterable[Tier]:
     if not of.peers or not of.scores.strategy.keeps_whole_nodes:
         return ()
     columns, rows = of.nodes.columns, of.scores.rows
-    kinds = whole_nodes(columns, of.view, of.request.demand)
+    kinds = whole_nodes(columns, of.view, of.request.pod_requests)
     few = [whole.among(columns, rows) for whole in kinds if whole.scarce(columns)]
     return (np.logical_or.reduce(few),) if few else ()
 
@@ -223,9 +225,11 @@ class Ranker:
         self._settings = settings
         self._gpus = gpus
         self._scores = SharedCache[bytes, NodeScores](_MAX_SHAPES)
-        """By shape of pod. Without these a choice filters and scores all nodes: 0.5 ms at 1,213 nodes, 4 ms at 65,000."""
-        self._unschedulable = SharedCache[tuple[bytes, Demand], tuple[object, tuple[Unschedulable, ...]]](_MAX_SHAPES)
-        """By shape of pod, with the version of the nodes and what classes serve. Controllers retry often: this saves 0.2 ms."""
+        """By pod signature. Without these a choice filters and scores all nodes: 0.5 ms at 1,213 nodes, 4 ms at 65,000."""
+        self._unschedulable = SharedCache[tuple[bytes, PodRequests], tuple[object, tuple[Unschedulable, ...]]](
+            _MAX_SHAPES
+        )
+        """By pod signature, with the version of the nodes and what classes serve. Controllers retry often: this saves 0.2 ms."""
         self._view = View(0, ())
         self._view_key: tuple[int, int, int, int] = (-1, -1, -1, -1)
 
@@ -235,7 +239,7 @@ class Ranker:
         metrics: MetricsStatus,
         preferences: ResolvedPreferences,
         volumes: VolumeTopology,
-        asked: Demand,
+        asked: PodRequests,
     ) -> Placement:
         """Rank nodes for a pod. `volumes`: to which nodes its volumes confine it. `asked`: what is reserved for it."""
         nodes = self._state.nodes
@@ -273,27 +277,27 @@ class Ranker:
             devices=asked.devices,
         )
 
-    def unschedulable(self, pod: AskedPod, demand: Demand) -> tuple[Unschedulable, ...]:
+    def unschedulable(self, pod: AskedPod, pod_requests: PodRequests) -> tuple[Unschedulable, ...]:
         """Why no node could take the pod if all were up and empty."""
-        spec_json, key = shape_key(_required(pod.spec))
+        spec_json, key = signature_key(_required(pod.spec))
         nodes, namespace = self._state.nodes, pod.namespace
-        served = self._state.device_demands.extended(demand)
-        version, known = (nodes.changes.position, served), self._unschedulable.get((key, demand), namespace)
+        served = self._state.device_requests.extended(pod_requests)
+        version, known = (nodes.changes.position, served), self._unschedulable.get((key, pod_requests), namespace)
         if known is None or known[0] != version:
             constraints = _constraints(spec_json)
-            search = None if constraints is None else Search(demand, constraints, nodes, self._gpus, served)
+            search = None if constraints is None else Search(pod_requests, constraints, nodes, self._gpus, served)
             known = version, () if search is None else tuple(search.unschedulable())
-            self._unschedulable.put((key, demand), known, namespace)
+            self._unschedulable.put((key, pod_requests), known, namespace)
         return known[1]
 
-    def labels(self, pod: AskedPod, demand: Demand, keys: tuple[str, ...]) -> frozenset[tuple[str, ...]]:
+    def labels(self, pod: AskedPod, pod_requests: PodRequests, keys: tuple[str, ...]) -> frozenset[tuple[str, ...]]:
         """The values of labels on nodes that could take the pod if they were up and empty: see `interface.Places`."""
-        spec_json, _ = shape_key(_required(pod.spec))
+        spec_json, _ = signature_key(_required(pod.spec))
         constraints, nodes = _constraints(spec_json), self._state.nodes
         if constraints is None:
             return frozenset()
-        served = self._state.device_demands.extended(demand)
-        able = Feasible(constraints, demand, EVER, claimed=served).ever(nodes)
+        served = self._state.device_requests.extended(pod_requests)
+        able = Feasible(constraints, pod_requests, EVER, claimed=served).ever(nodes)
         version, rows = (nodes.changes.position, self._state.slices.version), nodes.columns.rows
         groups, values = self._state.answers.get(version, ("labels", keys), lambda: nodes.labels.sets(keys, rows))
         return frozenset([values[number] for number in np.bincount(groups[able]).nonzero()[0]])
@@ -303,7 +307,7 @@ class Ranker:
     def _scores_of(
         self, key: bytes, request: PlacementRequest, preferences: ResolvedPreferences, volumes: VolumeTopology
     ) -> NodeScores | None:
-        """The scores for this shape of pod; None if it has more constraints than can be ranked by."""
+        """The scores for this pod signature; None if it has more constraints than can be ranked by."""
         scores = self._scores.get(key, request.pod.namespace)
         if scores is None:
             constraints = _constraints(request.spec_json)
@@ -311,8 +315,10 @@ class Ranker:
                 return None
             ranked_by = preferences.below(constraints)
             switches = Switches(health=self._settings.health)
-            judgement = Feasible(ranked_by, request.demand, switches, volumes=volumes.terms, claims=volumes.claims)
-            gpu = next((name for name, _ in request.demand.requests if self._is_gpu(name)), None)
+            judgement = Feasible(
+                ranked_by, request.pod_requests, switches, volumes=volumes.terms, claims=volumes.claims
+            )
+            gpu = next((name for name, _ in request.pod_requests.requests if self._is_gpu(name)), None)
             size = _BYTES_PER_CHARACTER * len(request.spec_json)
             scores = NodeScores(judgement, STRATEGIES[request.strategy], gpu, size)
             left = _MAX_BYTES - sum([each.kept_bytes for each in self._scores.values()])
@@ -322,24 +328,24 @@ class Ranker:
         return scores
 
     def _current_view(self) -> View:
-        columns, demands = self._state.nodes.columns, self._state.demands
+        columns, all_requests = self._state.nodes.columns, self._state.request_counts
         size = self._state.nodes.count.bit_length()  # a new view when the number of nodes doubles or halves
-        key = (demands.version, len(columns.capacity), len(columns.models), size)
+        key = (all_requests.version, len(columns.capacity), len(columns.models), size)
         if key != self._view_key:
             self._view_key = key
             models = {name: number for number, name in enumerate(columns.models)}
             gpus = tuple(sorted([name for name in columns.capacity if self._is_gpu(name)]))
-            self._view = View(self._view.version + 1, gpus, demands.popular(models, gpus))
+            self._view = View(self._view.version + 1, gpus, all_requests.popular(models, gpus))
         return self._view
 
     def _is_gpu(self, resource: str) -> bool:
-        return resource.startswith(TOLD) or self._gpus.kind(resource) is not None
+        return resource.startswith(PUBLISHED) or self._gpus.kind(resource) is not None
 
     def _ranked(self, scores: NodeScores, chosen: Indices, peers: Peers) -> tuple[Ranked, ...]:
         """The chosen rows with the numbers that they were ranked by."""
         columns, rows = self._state.nodes.columns, scores.rows[chosen]
         gpu = scores.gpu if scores.gpu in columns.free else None
-        unit = WHOLE if gpu is not None and gpu.startswith(TOLD) else 1
+        unit = WHOLE if gpu is not None and gpu.startswith(PUBLISHED) else 1
         free = (columns.free[gpu][rows] // unit).tolist() if gpu is not None else [0] * len(rows)
         names = [columns.name[row] for row in rows.tolist()]
         near = [peers.get(row, 0) for row in rows.tolist()]

@@ -1,16 +1,16 @@
 """The strategies `pack` and `apart`. A pod goes where it takes the free resources that running pods could use least, and breaks
 no whole node while it fits on a partly used one.
 
-For one demand, the worth of a node is the number of its free GPUs, times the part of the demand that the node can hold,
+For one kind of pod, the worth of a node is the number of its free GPUs, times the part of such a pod that the node can hold,
 squared. That part is the smallest over all requested resources. By the square half a part is worth a quarter, so the
-resources that complete a demand count most. A node that could not hold the demand when empty is worth nothing to it.
+resources that complete a pod count most. A node that could not hold such a pod when empty is worth nothing to it.
 GPUs without the CPU and other resources that pods request with them count half.
 
-Each demand has a price: its part of all requested GPUs, divided by its worth of all nodes together. So a pod costs most
-on nodes with what many demands need and few nodes have: the last whole nodes, the CPU that free GPUs need, and the GPU
+Each kind of pod has a price: its part of all requested GPUs, divided by its worth of all nodes together. So a pod costs most
+on nodes with what many kinds of pods need and few nodes have: the last whole nodes, the CPU that free GPUs need, and the GPU
 models that other pods are confined to.
 
-The sum of the losses over all demands is the gradient of Σ part · log(worth): proportional fairness. With a threshold in
+The sum of the losses over all kinds of pods is the gradient of Σ part · log(worth): proportional fairness. With a threshold in
 place of the square, and equal prices, it would be FGD (Weng et al., USENIX ATC'23, section 4).
 
 Whole nodes have as many free GPUs as the largest nodes have in all. Only these can take the largest pods, which may come
@@ -22,8 +22,8 @@ from typing import Final
 import numpy as np
 from numpy.typing import NDArray
 
-from webhook.kube.pod_requests import Demand
-from webhook.nodes.demands import PopularDemand, View
+from webhook.kube.pod_requests import PodRequests
+from webhook.nodes.popular import PopularRequests, View
 from webhook.nodes.table import LAST, Columns, Floats, Rows
 
 CPU: Final = "cpu"
@@ -32,9 +32,9 @@ _CORES: Final = 16_000.0
 """CPU per GPU, in thousandths, while no GPU pods run."""
 _COVERED: Final = 0.99
 _MAX_DEMANDS: Final = 32
-"""Demands are used in the order of their GPUs until they cover this part of all requested GPUs, and at most so many."""
+"""Kinds of pods are used in the order of their GPUs until they cover this part of all requested GPUs, and at most so many."""
 _FULLNESS = 1 / 64
-"""What a free GPU costs, compared with one that is lost to the average demand. It is small: it decides between nodes that
+"""What a free GPU costs, compared with one that is lost to the average kind of pod. It is small: it decides between nodes that
 are equal otherwise, and alone while no GPU pods run."""
 _LARGE_CPU: Final = 1.2
 """A pod that requests more than this many times the usual CPU per GPU takes CPU that the other GPUs of the node need."""
@@ -50,7 +50,7 @@ _MARGIN: Final = 1e-6
 
 
 class Valuation:
-    """Values the free resources of nodes for the popular demands of a view, with matrices that are computed once per view.
+    """Values the free resources of nodes for the popular kinds of pods of a view, with matrices that are computed once per view.
 
     Amounts of a GPU resource are divided by what a pod requests of it on average. So whole GPUs, slices and thousandths
     of a GPU weigh alike.
@@ -58,7 +58,9 @@ class Valuation:
 
     def __init__(self, columns: Columns, view: View) -> None:
         gpus = [name for name in view.gpus if name in columns.free]
-        popular = [entry for entry in view.popular if all(name in columns.free for name, _ in entry.demand.requests)]
+        popular = [
+            entry for entry in view.popular if all(name in columns.free for name, _ in entry.pod_requests.requests)
+        ]
         fraction = np.array([entry.weight for entry in popular])
         asked = _matrix(popular, gpus)
         pods = fraction @ (asked > 0)
@@ -69,7 +71,7 @@ class Valuation:
         covered = int(np.searchsorted(np.cumsum(weight.sum(axis=1)[order]), _COVERED * total)) + 1
         kept = order[: min(covered, _MAX_DEMANDS)]
         popular, weight, fraction = [popular[number] for number in kept], weight[kept] / total, fraction[kept] / total
-        other_resources = {name for entry in popular for name, _ in entry.demand.requests} - {_PODS, CPU, *gpus}
+        other_resources = {name for entry in popular for name, _ in entry.pod_requests.requests} - {_PODS, CPU, *gpus}
         self._resources = [*gpus, CPU, *sorted(other_resources)]
         self._gpus = len(gpus)
         need = _matrix(popular, self._resources)
@@ -85,17 +87,17 @@ class Valuation:
         self._reach = _reach(popular, len(columns.models))
         self._confined = not self._reach.all()
         self._sought = self._sought_models(columns, weight.sum(axis=1))
-        """By GPU model, whether demands are confined to it; False for all if each model has its part of these."""
+        """By GPU model, whether some are confined to it; False for all if each model has its part of these."""
         self._price: Floats = (weight / unit / 2).T[:, :, None, None]
-        """By GPU resource and demand: what a free GPU is worth on a node that can hold the whole demand."""
+        """By GPU resource and kind of pod: what a free GPU is worth on a node that can hold the whole pod."""
         if popular and gpus:
             self._price = self._fair_prices(columns)
 
-    def cost(self, columns: Columns, rows: Rows, demand: Demand) -> Floats:
-        """How much worth each row loses if `demand` goes there, in GPUs of an average pod, plus `_FULLNESS` of what stays
+    def cost(self, columns: Columns, rows: Rows, pod_requests: PodRequests) -> Floats:
+        """How much worth each row loses if `pod_requests` goes there, in GPUs of an average pod, plus `_FULLNESS` of what stays
         free."""
         free = np.array([columns.free[name][rows] for name in self._resources], float)
-        asked = np.array([[demand.amount(name)] for name in self._resources], float)
+        asked = np.array([[pod_requests.amount(name)] for name in self._resources], float)
         capacity = [columns.capacity[name][rows] for name in self._resources]
         # One array for all states: the number of numpy calls is the cost.
         amounts: Floats = np.stack([free, free - asked, capacity], axis=1)
@@ -106,19 +108,19 @@ class Valuation:
                 cost -= worth[1]
         return cost
 
-    def needed(self, columns: Columns, rows: Rows, demand: Demand) -> NDArray[np.bool_]:
-        """Which rows a popular demand needs unchanged.
+    def needed(self, columns: Columns, rows: Rows, pod_requests: PodRequests) -> NDArray[np.bool_]:
+        """Which rows a popular kind of pod needs unchanged.
 
         Either the pod would leave GPUs with less than half of the CPU that pods request per GPU, so that nobody could
-        use them; with less than all of it, if the pod itself requests `_LARGE_CPU` times as much. Or demands are
+        use them; with less than all of it, if the pod itself requests `_LARGE_CPU` times as much. Or kinds of pods are
         confined to the row's GPU model, and more to some models than to others.
         """
         names = self._resources[: self._gpus + 1]
-        left = np.array([columns.free[name][rows] - demand.amount(name) for name in names], float)
+        left = np.array([columns.free[name][rows] - pod_requests.amount(name) for name in names], float)
         gpus = np.add.reduce(left[:-1] * self._in_gpus[: self._gpus], axis=0)
         cpu_per_gpu = 1 / self._gpus_served[0, 0, 0]
-        asked = sum([demand.amount(name) * self._in_gpus[number, 0] for number, name in enumerate(names[:-1])])
-        enough = cpu_per_gpu if demand.amount(CPU) > _LARGE_CPU * cpu_per_gpu * asked else cpu_per_gpu / 2
+        asked = sum([pod_requests.amount(name) * self._in_gpus[number, 0] for number, name in enumerate(names[:-1])])
+        enough = cpu_per_gpu if pod_requests.amount(CPU) > _LARGE_CPU * cpu_per_gpu * asked else cpu_per_gpu / 2
         of_no_use = (gpus > 0) & (left[-1] < gpus * enough - 1)
         mask: NDArray[np.bool_] = of_no_use | self._sought[columns.model[rows]]
         return mask
@@ -133,7 +135,7 @@ class Valuation:
         ]
 
     def _held(self, amounts: Floats, model: NDArray[np.int32]) -> Floats:
-        """By demand, state and row: the square of the part of the demand that the row can hold; 0 if even the empty node
+        """By kind of pod, state and row: the square of the part of the pod that the row can hold; 0 if even the empty node
         cannot hold all of it. Also replaces negative values in `amounts`."""
         np.maximum(amounts, _EMPTY, out=amounts)
         part = self._pods_per_unit[0] * amounts[0]
@@ -159,7 +161,7 @@ class Valuation:
         return usable
 
     def _sought_models(self, columns: Columns, weight: Floats) -> NDArray[np.bool_]:
-        """A demand that is confined counts for its models by their GPUs. If one model gets more than its part of all, whole
+        """A kind of pod that is confined counts for its models by their GPUs. If one model gets more than its part of all, whole
         nodes do not come first on any that is sought: the worth of their GPUs decides."""
         part = np.zeros(len(columns.models))
         if not self._confined:
@@ -175,7 +177,7 @@ class Valuation:
         return sought
 
     def _fair_prices(self, columns: Columns) -> Floats:
-        """Divide prices by the worth of all nodes to each demand, or by that of one pod if the nodes are worth less."""
+        """Divide prices by the worth of all nodes to each kind of pod, or by that of one pod if the nodes are worth less."""
         rows = slice(0, columns.rows, max(1, columns.rows // _SAMPLED))
         free = np.array([columns.free[name][rows] for name in self._resources], float)
         capacity = np.array([columns.capacity[name][rows] for name in self._resources], float)
@@ -199,13 +201,13 @@ def valuation(columns: Columns, view: View) -> Valuation:
     return cached
 
 
-def _matrix(popular: list[PopularDemand], resources: list[str]) -> Floats:
-    amounts = [[entry.demand.amount(name) for name in resources] for entry in popular]
+def _matrix(popular: list[PopularRequests], resources: list[str]) -> Floats:
+    amounts = [[entry.pod_requests.amount(name) for name in resources] for entry in popular]
     return np.array(amounts, float).reshape(len(popular), len(resources))
 
 
-def _reach(popular: list[PopularDemand], models: int) -> NDArray[np.bool_]:
-    """By demand and GPU model: whether the demand may go to nodes of the model."""
+def _reach(popular: list[PopularRequests], models: int) -> NDArray[np.bool_]:
+    """By kind of pod and GPU model: whether its pods may go to nodes of the model."""
     reach = [[entry.models is None or model in entry.models for model in range(models)] for entry in popular]
     return np.array(reach, bool).reshape(len(popular), models)
 
@@ -229,12 +231,12 @@ class Whole:
         mask: NDArray[np.bool_] = (columns.free[self.gpu][rows] >= self.size) & (columns.one[rows] == 0)
         return mask
 
-    def broken(self, columns: Columns, rows: Rows, demand: Demand) -> NDArray[np.bool_]:
-        """Which of `rows` are whole nodes that the demand would not fill.
+    def broken(self, columns: Columns, rows: Rows, pod_requests: PodRequests) -> NDArray[np.bool_]:
+        """Which of `rows` are whole nodes that the pod would not fill.
 
         Nodes with shared or sliced GPUs count as well: no pod is sent there only to keep a node whole.
         """
-        fuller: NDArray[np.bool_] = columns.free[self.gpu][rows] > demand.amount(self.gpu)
+        fuller: NDArray[np.bool_] = columns.free[self.gpu][rows] > pod_requests.amount(self.gpu)
         return (self.among(columns, rows) & fuller) | (columns.one[rows] > 0)
 
     def scarce(self, columns: Columns) -> bool:
@@ -242,11 +244,11 @@ class Whole:
         return self._kept > 0 and int(np.count_nonzero(self.among(columns, slice(0, columns.rows)))) <= self._kept
 
 
-def whole_nodes(columns: Columns, view: View, demand: Demand) -> list[Whole]:
+def whole_nodes(columns: Columns, view: View, pod_requests: PodRequests) -> list[Whole]:
     """The whole nodes of each requested GPU resource. Made once for a view, so that all its scores agree."""
     cached: dict[str, Whole] = view.cache.setdefault("whole nodes", {})
     kinds = []
-    for name, _ in demand.requests:
+    for name, _ in pod_requests.requests:
         if name in view.gpus and name in columns.free:
             if name not in cached:
                 cached[name] = Whole(columns, name)
@@ -255,10 +257,10 @@ def whole_nodes(columns: Columns, view: View, demand: Demand) -> list[Whole]:
 
 
 class Pack:
-    """For pods that may share a node: the node that loses least for popular demands (`placement.pack`), the fullest among
+    """For pods that may share a node: the node that loses least for popular kinds of pods (`placement.pack`), the fullest among
     equals.
 
-    No whole node is used if the pod fits on a partly used one, unless a popular demand needs what is free there
+    No whole node is used if the pod fits on a partly used one, unless a popular kind of pod needs what is free there
     (`Valuation.needed`). A score is minus the worth that the node would lose, in GPUs of an average pod. The fullest
     node has the fewest free GPUs, and the least free CPU, counted as the GPUs that it serves: best-fit, which the
     authors of FGD compare with.
@@ -267,11 +269,11 @@ class Pack:
     meaning = "fill nodes, so that large pods find room"
     keeps_apart = keeps_whole_nodes = False
 
-    def __call__(self, columns: Columns, rows: Rows, demand: Demand, view: View) -> Floats:
+    def __call__(self, columns: Columns, rows: Rows, pod_requests: PodRequests, view: View) -> Floats:
         value = valuation(columns, view)
-        scores = -value.cost(columns, rows, demand)
-        for whole in whole_nodes(columns, view, demand):
-            last = whole.broken(columns, rows, demand) | value.needed(columns, rows, demand)
+        scores = -value.cost(columns, rows, pod_requests)
+        for whole in whole_nodes(columns, view, pod_requests):
+            last = whole.broken(columns, rows, pod_requests) | value.needed(columns, rows, pod_requests)
             scores -= LAST * last
         return scores
 

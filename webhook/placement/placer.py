@@ -9,7 +9,7 @@ from webhook.errors import QuantityError
 from webhook.framework.cluster_view import Cluster, Placement, Unschedulable
 from webhook.kube.asked import AskedPod, PodKey
 from webhook.kube.gpus import DIVIDED, MODEL_LABELS, PARTS, Gpus, one_on
-from webhook.kube.pod_requests import Demand, is_bounded
+from webhook.kube.pod_requests import PodRequests, is_bounded
 from webhook.placement.devices import plans
 from webhook.placement.order import Ranker
 from webhook.placement.preferences import NO_PREFERENCES, resolved
@@ -54,7 +54,7 @@ class Placer:
         request = placement_request(pod, settings, strategy, workload)
         if isinstance(request, Placement):
             return request
-        preferences, asked = NO_PREFERENCES, Demand(())
+        preferences, asked = NO_PREFERENCES, PodRequests(())
         if request.preferences is not None:
             preferences = resolved(request.preferences, self._state.nodes, cluster, gpus)
         if request.strategy not in STRATEGIES:
@@ -104,9 +104,12 @@ class Placer:
     def _has_peers(self, request: PlacementRequest) -> bool:
         return bool(self._state.usage.peers.get(request.pod.identity.owner))
 
-    def _only_shares(self, placement: Placement, demand: Demand) -> str | None:
+    def _only_shares(self, placement: Placement, pod_requests: PodRequests) -> str | None:
         """A warning if the pod asks for several GPUs, and only nodes where these are slices or shares have room."""
-        nodes, asked = self._state.nodes, next(((name, n) for name in DIVIDED if (n := demand.amount(name)) > 1), None)
+        nodes, asked = (
+            self._state.nodes,
+            next(((name, n) for name in DIVIDED if (n := pod_requests.amount(name)) > 1), None),
+        )
         if not placement.nodes or asked is None:
             return None
         best, (name, amount) = placement.nodes[0].node, asked
@@ -117,13 +120,13 @@ class Placer:
         seen = f"only nodes where {name} is not a whole GPU have room for {amount} now, such as {best} ({one.said})"
         return f"{seen}: {amount} {parts} are no {amount} GPUs. For whole GPUs select their model: {MODEL_LABELS[0]}"
 
-    def has_room(self, node: str, demand: Demand, namespace: str) -> bool:
+    def has_room(self, node: str, pod_requests: PodRequests, namespace: str) -> bool:
         """Whether so much is free on a node, as a pod of this namespace sees it."""
         self._state.usage.seen_from(namespace)
         row, free = self._state.nodes.row_of.get(node), self._state.nodes.columns.free
         if row is None or not self._state.nodes.columns.alive[row]:
             return False
-        return all([name in free and amount <= free[name][row] for name, amount in demand.requests])
+        return all([name in free and amount <= free[name][row] for name, amount in pod_requests.requests])
 
     def reserved(self, pod: PodKey, node: str) -> bool:
         """Whether something is reserved there for such a pod, which was not yet seen."""
@@ -138,15 +141,15 @@ class Placer:
 
         () if some node could, if another scheduler chooses the node, or if that cannot be told.
         """
-        demand = _comparable_demand(pod, cluster)
-        return () if demand is None else self._ranker(settings, pod.gpus).unschedulable(pod, demand)
+        pod_requests = _comparable_requests(pod, cluster)
+        return () if pod_requests is None else self._ranker(settings, pod.gpus).unschedulable(pod, pod_requests)
 
     def labels(
         self, pod: AskedPod, cluster: Cluster, settings: PlacementSettings, keys: tuple[str, ...]
     ) -> frozenset[tuple[str, ...]]:
         """The values of these labels on nodes that could take `pod` if they were up and empty: see `interface.Places`."""
-        demand = _comparable_demand(pod, cluster)
-        return frozenset() if demand is None else self._ranker(settings, pod.gpus).labels(pod, demand, keys)
+        pod_requests = _comparable_requests(pod, cluster)
+        return frozenset() if pod_requests is None else self._ranker(settings, pod.gpus).labels(pod, pod_requests, keys)
 
     def _ranker(self, settings: PlacementSettings, gpus: Gpus) -> Ranker:
         """The ranker for these settings. Profiles with equal settings share it."""
@@ -158,12 +161,16 @@ class Placer:
         return self._rankers[key]
 
 
-def _comparable_demand(pod: AskedPod, cluster: Cluster) -> Demand | None:
-    """The demand of a pod; None if it cannot be compared with nodes."""
+def _comparable_requests(pod: AskedPod, cluster: Cluster) -> PodRequests | None:
+    """The requests of a pod; None if it cannot be compared with nodes."""
     if not cluster.fresh or ineligible(pod):
         return None
     try:
-        demand = pod.demand
+        pod_requests = pod.pod_requests
     except QuantityError:
         return None
-    return demand if is_bounded(demand) and pod.gpus.among([name for name, _ in demand.requests]) else None
+    return (
+        pod_requests
+        if is_bounded(pod_requests) and pod.gpus.among([name for name, _ in pod_requests.requests])
+        else None
+    )

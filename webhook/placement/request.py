@@ -14,7 +14,7 @@ from webhook.framework.cluster_view import Placement
 from webhook.framework.node_terms import unchecked_part
 from webhook.kube.asked import AskedPod
 from webhook.kube.pod import PREFERRED, REQUIRED, SCHEDULER
-from webhook.kube.pod_requests import Demand, is_bounded
+from webhook.kube.pod_requests import PodRequests, is_bounded
 from webhook.placement.gangs import gang_size
 from webhook.placement.peer_rules import NO_PEER_RULES, Apart, PeerRules, kept_apart, peer_rules_of
 from webhook.placement.preferences import Preferences, preferences_of
@@ -33,14 +33,14 @@ class PlacementRequest(NamedTuple):
 
     pod: AskedPod
     strategy: str
-    demand: Demand
+    pod_requests: PodRequests
     """What is compared with nodes: most often that of the pod."""
     spec_json: bytes
     """Node selector, node affinity and tolerations as JSON: see `spec_of`."""
     gang: int
     """Number of pods of the gang; 1 if that is not known; 0 for a pod in no gang; or `gangs.PART_ALONE`."""
     key: bytes
-    """All that scores depend on (`spec_json`, demand, strategy), as bytes of bounded length."""
+    """All that scores depend on (`spec_json`, requests, strategy), as bytes of bounded length."""
     apart: tuple[Apart, ...] = ()
     """How its strategy keeps it from its peers."""
     peer_rules: PeerRules = NO_PEER_RULES
@@ -56,7 +56,7 @@ class PlacementRequest(NamedTuple):
 
     @property
     def read(self) -> str:
-        """A hash of all that is read of the pod but its demand, for the decision record. It is the same in all processes."""
+        """A hash of all that is read of the pod but its requests, for the decision record. It is the same in all processes."""
         parts = (  # as plain tuples, whose text costs less, where every pod has one
             *(self.strategy, self.gang, *self.peer_rules, *self.volume_claims, self.claims, self.shared),
             *(self.preferences, self.required, *self.pod.identity[1:]),
@@ -64,7 +64,7 @@ class PlacementRequest(NamedTuple):
         return blake2b(self.spec_json + repr(parts).encode(), digest_size=6).hexdigest()
 
 
-def shape_key(spec: Spec) -> tuple[bytes, bytes]:
+def signature_key(spec: Spec) -> tuple[bytes, bytes]:
     """Node selector, node affinity and tolerations of a pod as JSON, and a key for these of bounded length."""
     affinity = (spec.get("affinity") or {}).get("nodeAffinity") or {}
     given = {kind: affinity[kind] for kind in (REQUIRED, PREFERRED) if affinity.get(kind) not in (None, [])}
@@ -98,27 +98,29 @@ def placement_request(
     if pod.other_gpus and not shared:
         return Placement((), strategy, reason=OTHERS_GPUS)
     try:
-        demand = pod.demand
+        pod_requests = pod.pod_requests
     except QuantityError:
         return Placement((), strategy, reason="a request is not a quantity")
     if required and (names := only_of_parts(shared)):
-        demand = demand._replace(requests=tuple([each for each in demand.requests if each[0] not in names]))
-    asked = pod.gpus.among([name for name, _ in demand.requests]) or shared or pod.claims_devices
+        pod_requests = pod_requests._replace(
+            requests=tuple([each for each in pod_requests.requests if each[0] not in names])
+        )
+    asked = pod.gpus.among([name for name, _ in pod_requests.requests]) or shared or pod.claims_devices
     if not (asked or settings.every_pod):
         return Placement((), strategy, reason=NO_GPU)
-    if not is_bounded(demand):
+    if not is_bounded(pod_requests):
         return Placement((), strategy, reason="too many resources are asked for")
-    spec_json, shape = shape_key(pod.spec)
+    spec_json, signature = signature_key(pod.spec)
     gang = gang_size(pod, settings.gangs)
     apart = kept_apart(apart=keeps_apart(strategy), gang=gang != 0)
     return PlacementRequest(
         pod=pod,
         strategy=strategy,
-        demand=demand,
+        pod_requests=pod_requests,
         spec_json=spec_json,
         gang=gang,
         apart=apart,
-        key=b"%b\0%b\0%b" % (strategy.encode(), orjson.dumps(demand.requests), shape),
+        key=b"%b\0%b\0%b" % (strategy.encode(), orjson.dumps(pod_requests.requests), signature),
         peer_rules=peer_rules_of(pod.json, apart),
         volume_claims=volume_claims_of(pod.json, pod.owner),
         claims=claims_of(pod.json),

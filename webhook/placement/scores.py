@@ -1,4 +1,4 @@
-"""Filters and scores nodes for the pods of one shape.
+"""Filters and scores nodes for the pods of one signature.
 
 Numbers the states of nodes: nodes with equal amounts, GPU model and metrics have the same state.
 
@@ -11,8 +11,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from webhook.nodes.demands import Strategy, View
 from webhook.nodes.nodes import Nodes
+from webhook.nodes.popular import Strategy, View
 from webhook.nodes.siblings import sibling_penalty
 from webhook.nodes.table import Columns, Floats, Rows, distinct, longer
 from webhook.placement.constraints import Mask, matches
@@ -86,7 +86,7 @@ class NodeScores:
 
     def __init__(self, judgement: Feasible, strategy: Strategy, gpu: str | None, filter_bytes: int = 0) -> None:
         self.judgement = judgement
-        self.demand = judgement.demand
+        self.pod_requests = judgement.pod_requests
         self.strategy = strategy
         self.gpu = gpu
         """The GPU resource that the pod requests; None if it requests none."""
@@ -125,7 +125,7 @@ class NodeScores:
 
     @property
     def kept_bytes(self) -> int:
-        """The memory that is kept for this shape of pod, in bytes."""
+        """The memory that is kept for this pod signature, in bytes."""
         by_row: list[NDArray[Any]] = [self.index, self._selected, self._open, self._penalty, self._weights]
         return sum(
             [
@@ -166,7 +166,7 @@ class NodeScores:
             rows = distinct(changed)
             rows = rows[self._selected[rows]]
             self.score[self.index[rows]] = self._scores_of(nodes, known, rows, view, burst=burst)
-        if self.demand.devices:
+        if self.pod_requests.devices:
             numbers = known.of_row[self.rows]
             self.alternatives, self.spoiled = self._state_ranks[numbers], self._state_spoiled[numbers]
 
@@ -209,15 +209,15 @@ class NodeScores:
             scores = self._state_scores[numbers]
         scores[~self._open[rows]] = NEVER
         if len(nodes.siblings) > 1:
-            scores -= sibling_penalty(nodes.columns, rows, self.demand, self.gpu, burst=burst)
+            scores -= sibling_penalty(nodes.columns, rows, self.pod_requests, self.gpu, burst=burst)
         return scores
 
     def _computed(self, nodes: Nodes, rows: NDArray[np.intp], numbers: NDArray[np.intp], view: View) -> Floats:
-        """The strategy's scores of rows, which have the states `numbers`; -inf if the demand does not fit."""
+        """The strategy's scores of rows, which have the states `numbers`; -inf if the pod does not fit."""
         columns = nodes.columns
-        scores = self.strategy(columns, rows, self.demand, view)
-        if self.demand.devices:
-            found = found_devices(nodes.devices, nodes.devices.states, columns.devices[rows], self.demand.devices)
+        scores = self.strategy(columns, rows, self.pod_requests, view)
+        if self.pod_requests.devices:
+            found = found_devices(nodes.devices, nodes.devices.states, columns.devices[rows], self.pod_requests.devices)
             self._state_ranks[numbers], self._state_spoiled[numbers] = found.ranks, found.spoiled
             scores = np.where(found.ranks >= 0, scores - DEVICE_LEFT * found.left, NEVER)
         return np.where(self.judgement.room(nodes, rows, columns.free), scores, NEVER)

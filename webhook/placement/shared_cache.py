@@ -1,4 +1,4 @@
-"""A cache that the pods of all namespaces fill, so that the shapes of one tenant's pods do not push out those of another."""
+"""A cache that the pods of all namespaces fill, so that the signatures of one tenant's pods do not push out those of another."""
 
 from collections import Counter
 from collections.abc import Hashable, Iterable

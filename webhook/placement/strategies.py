@@ -1,14 +1,14 @@
 """All placement strategies by name, the strategy `spread`, and the weights of the preferred terms.
 
-A strategy implements `nodes.demands.Strategy`: a score for each row, from that row, the demand and the view alone.
+A strategy implements `nodes.popular.Strategy`: a score for each row, from that row, the kind of pod and the view alone.
 """
 
 from typing import Final
 
 import numpy as np
 
-from webhook.kube.pod_requests import Demand
-from webhook.nodes.demands import Strategy, View
+from webhook.kube.pod_requests import PodRequests
+from webhook.nodes.popular import Strategy, View
 from webhook.nodes.table import Columns, Floats, Rows
 from webhook.placement.pack import Apart, Pack
 
@@ -34,10 +34,10 @@ class Spread:
     keeps_apart = True
     keeps_whole_nodes = False
 
-    def __call__(self, columns: Columns, rows: Rows, demand: Demand, view: View) -> Floats:
+    def __call__(self, columns: Columns, rows: Rows, pod_requests: PodRequests, view: View) -> Floats:
         free = np.zeros(columns.alive[rows].shape)
         capacity = np.zeros_like(free)
-        for name, _ in demand.requests:
+        for name, _ in pod_requests.requests:
             if name in view.gpus and name in columns.free:
                 # A share of a GPU that four pods share is a quarter of it.
                 free += columns.free[name][rows] / columns.sharing[rows]

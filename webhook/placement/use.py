@@ -12,14 +12,14 @@ enough are, then the others. These are last but not refused, because the schedul
 import numpy as np
 from numpy.typing import NDArray
 
-from webhook.devices.types import TOLD, WHOLE
-from webhook.kube.pod_requests import Demand
+from webhook.devices.types import PUBLISHED, WHOLE
+from webhook.kube.pod_requests import PodRequests
 from webhook.nodes.table import Columns, Floats
 
 
 def usable_gpus(columns: Columns, rows: NDArray[np.intp], gpus: tuple[str, ...], gpu: str) -> Floats:
     """For each of `rows`, how many free GPUs of the resource `gpu` are fit for use. `gpus`: all GPU resources."""
-    sharing = columns.sharing[rows] * (WHOLE if gpu.startswith(TOLD) else 1)
+    sharing = columns.sharing[rows] * (WHOLE if gpu.startswith(PUBLISHED) else 1)
     capacity, allocated = np.zeros(len(rows)), np.zeros(len(rows))
     for name in gpus:
         if name in columns.free:
@@ -33,9 +33,9 @@ def usable_gpus(columns: Columns, rows: NDArray[np.intp], gpus: tuple[str, ...],
 
 
 def use_tiers(
-    columns: Columns, rows: NDArray[np.intp], demand: Demand, gpus: tuple[str, ...], gpu: str
+    columns: Columns, rows: NDArray[np.intp], pod_requests: PodRequests, gpus: tuple[str, ...], gpu: str
 ) -> list[NDArray[np.int8] | Floats]:
     """Tiers of `rows`: whether free GPUs are fit for use, then the utilisation of shared GPUs."""
     usable = usable_gpus(columns, rows, gpus, gpu)
-    unfit = (usable < columns.free[gpu][rows]).astype(np.int8) + (usable < demand.amount(gpu))
+    unfit = (usable < columns.free[gpu][rows]).astype(np.int8) + (usable < pod_requests.amount(gpu))
     return [unfit, np.where(columns.one[rows] > 0, columns.utilisation[rows], 0)]

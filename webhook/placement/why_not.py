@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 from webhook.devices.types import DeviceClaim
 from webhook.framework.cluster_view import Expression, Unschedulable
 from webhook.kube.gpus import DIVIDED, GPU_KINDS, MODEL_LABELS, PARTS, Gpus, vendor
-from webhook.kube.pod_requests import Demand
+from webhook.kube.pod_requests import PodRequests
 from webhook.kube.taints import passes
 from webhook.nodes.nodes import GENERAL, Nodes
 from webhook.placement.constraints import Constraints, Mask, matches, matches_any
@@ -36,23 +36,23 @@ class Search:
 
     def __init__(
         self,
-        demand: Demand,
+        pod_requests: PodRequests,
         constraints: Constraints,
         nodes: Nodes,
         gpus: Gpus,
         served: Mapping[str, DeviceClaim] = NOTHING_SERVED,
     ) -> None:
-        self._demand, self._constraints, self._nodes, self._gpus = demand, constraints, nodes, gpus
+        self._pod_requests, self._constraints, self._nodes, self._gpus = pod_requests, constraints, nodes, gpus
         self._rows = slice(0, nodes.columns.rows)
         self._served = {name: self._by_class(claim) for name, claim in served.items()}
         """How much of a resource nodes have by DRA, for the resources that a DeviceClass stands for."""
-        self._judgement = Feasible(constraints, demand, EVER, claimed=served)
-        self._asked = {name: amount for name, amount in demand.requests if gpus.kind(name) is not None}
+        self._judgement = Feasible(constraints, pod_requests, EVER, claimed=served)
+        self._asked = {name: amount for name, amount in pod_requests.requests if gpus.kind(name) is not None}
         self._without_plugin = self._labelled_without_gpus()
 
     def unschedulable(self) -> Iterator[Unschedulable]:
         """Each cause once, missing resources first; nothing if some node could take the pod."""
-        missing = [name for name, _ in self._demand.requests if _may_be_missing(name) and not self._most(name)]
+        missing = [name for name, _ in self._pod_requests.requests if _may_be_missing(name) and not self._most(name)]
         yield from map(self._on_no_node, missing)
         if any([name in missing or not self._devices(name).any() for name in self._asked]):
             return  # reported above, or the device plugin is away for the moment
@@ -82,7 +82,7 @@ class Search:
             or missing
             or (left & self._judgement.room(self._nodes, self._rows, self._nodes.columns.capacity)).any()
         ):
-            asked = [amount_words(name, amount) for name, amount in self._demand.requests if name != "pods"]
+            asked = [amount_words(name, amount) for name, amount in self._pod_requests.requests if name != "pods"]
             seen = f"a pod that asks {listed(asked, 8)}"
             wanted = "what one node has; each of these some node has, but none has all of them"
             yield Unschedulable("together", "spec", seen, wanted, "Ask for less of one of them", False)
@@ -103,7 +103,7 @@ class Search:
             )
         fix = suggestion(name, known, near, otherwise)
         wanted = f"a resource that some node has: {bare(name)} is on no node{there if name in self._asked else ''}"
-        return Unschedulable("resource", name, amount_words(name, self._demand.amount(name)), wanted, fix, False)
+        return Unschedulable("resource", name, amount_words(name, self._pod_requests.amount(name)), wanted, fix, False)
 
     def _too_many(self, name: str, amount: int, among: Mask) -> Unschedulable:
         devices, max_gpus = self._devices(name), int(self._devices(name)[among].max(initial=0))
@@ -137,7 +137,7 @@ class Search:
         """Resources of which no node that the pod may use has enough."""
         capacity = self._nodes.columns.capacity
         counts = " and ".join([str(count) for count in self._asked.values()])
-        for name, amount in self._demand.requests:
+        for name, amount in self._pod_requests.requests:
             if name in self._asked or name not in capacity:
                 continue
             amounts = capacity[name][self._rows]

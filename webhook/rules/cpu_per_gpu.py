@@ -69,7 +69,7 @@ class CpuPerGpu(Rule):
         """For each GPU, what a container with GPUs can request on every node with as many GPUs as the pod asks for: CPU in
         thousandths, bytes of memory. None if no node has as many now, or that cannot be told."""
         try:
-            total, of_having = dict(pod.demand.requests), [requests_of(container.spec) for container, _ in having]
+            total, of_having = dict(pod.pod_requests.requests), [requests_of(container.spec) for container, _ in having]
             own = {"cpu": sum([milli(each.get("cpu", 0)) for each in of_having])}
             own["memory"] = sum([whole(each.get("memory", 0)) for each in of_having])
         except QuantityError:

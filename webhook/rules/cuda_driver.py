@@ -54,14 +54,14 @@ class _Driver(NamedTuple):
     """Major and minor version of the newest CUDA that it knows."""
     driver: _Version
     """() if it is not told."""
-    told: str
+    text: str
     """Its version, as the label has it."""
     compatible: bool
     """Whether cuda-compat may work with it."""
 
     @property
     def words(self) -> str:
-        return f"CUDA {_written(self.cuda)}" + (f" by driver {self.told}" if self.driver else "")
+        return f"CUDA {_written(self.cuda)}" + (f" by driver {self.text}" if self.driver else "")
 
 
 class CudaDriver(Rule):
@@ -147,8 +147,8 @@ def _built_with(image: str) -> tuple[_Version, bool]:
     for known in _IMAGES:
         if f"/{name}".endswith(f"/{known.name}"):
             parts = tag.split("-")
-            told = next((part for part in parts if part.startswith(known.before)), "")
-            return _version(told.removeprefix(known.before)), parts[-1] not in known.but
+            text = next((part for part in parts if part.startswith(known.before)), "")
+            return _version(text.removeprefix(known.before)), parts[-1] not in known.but
     return (), True
 
 
@@ -181,8 +181,8 @@ def _padded(version: _Version, length: int) -> _Version:
 def _driver(values: tuple[str, ...]) -> _Driver | None:
     """None if the labels of a node do not tell it."""
     driver, model, *cuda_of = values
-    told = [pair for pair in zip(cuda_of[::2], cuda_of[1::2], strict=True) if all(pair)]
-    cuda = _version(".".join(told[0])) if told else ()
+    text = [pair for pair in zip(cuda_of[::2], cuda_of[1::2], strict=True) if all(pair)]
+    cuda = _version(".".join(text[0])) if text else ()
     return _Driver(cuda, _version(driver), driver, not model.startswith(_WITHOUT_COMPAT)) if cuda else None
 
 

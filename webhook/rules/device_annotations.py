@@ -98,10 +98,10 @@ class DeviceAnnotations(Rule):
 
     def _is_from_scheduler(self, lower_key: str) -> bool:
         of_container = lower_key.startswith(self._of_containers) and not lower_key.endswith(_AUTHORS)
-        return of_container or self._told.match(lower_key)
+        return of_container or self._patterns.match(lower_key)
 
     @cached_property
-    def _told(self) -> Patterns:
+    def _patterns(self) -> Patterns:
         return Patterns(self.from_schedulers)
 
     @cached_property

@@ -126,7 +126,7 @@ def _decision(
 
 
 def admitted(request: review.Request, policy: Policy, state: ClusterState, placer: Placer, now: float) -> Decision:
-    """The mutating hook: decide about a creation, and reserve the demand of the pod on its node."""
+    """The mutating hook: decide about a creation, and reserve the requests of the pod on its node."""
     view = state.view(now)
     if request.resource != "pods":
         return workloads.mutate(request, policy, view, placer)

@@ -85,7 +85,7 @@ def gpu_amounts(state: ClusterState, gpus: Gpus, *, claims_known: bool = True) -
     for each in found.values():
         each.allocated[~columns.alive] = each.promised[~columns.alive] = 0
     resources, listed = list(found), not claims_known or "resourceclaims" in state.freshness.listed
-    for row, node, layout, left in state.nodes.devices.told():
+    for row, node, layout, left in state.nodes.devices.published():
         counted = layout.drivers if listed else [driver for driver in layout.drivers if driver in _SLOTS]
         for driver in counted:
             of = found.setdefault(driver, GpuAmounts(*[np.zeros(size) for _ in GpuAmounts._fields]))
@@ -149,7 +149,7 @@ def models_of(state: ClusterState) -> Models:
     """The models of all nodes."""
     columns = state.nodes.columns
     found = Models(list(columns.models), columns.model.copy())
-    for row, _, layout, _ in state.nodes.devices.told():
+    for row, _, layout, _ in state.nodes.devices.published():
         if layout.model and not found.number[row]:
             if layout.model not in found.names:
                 found.names.append(layout.model)
@@ -160,7 +160,7 @@ def models_of(state: ClusterState) -> Models:
 def parts(state: ClusterState) -> Iterator[Part]:
     """What each claim, and each pod with parts of GPUs, has. Parts of one GPU may take more together than is taken of it: one
     most of its memory, another most of its cores."""
-    for row, node, layout, _ in state.nodes.devices.told():
+    for row, node, layout, _ in state.nodes.devices.published():
         for (source, holder), uses in node.uses.items():
             taken = layout.taken(node.placed(source, uses))
             yield Part(row, source, holder, {driver: amount / WHOLE for driver, amount in taken.items()})

@@ -8,7 +8,7 @@ in a list.
 from collections.abc import Callable, Iterable, Mapping, Set
 from typing import Any
 
-from webhook.devices.claims import Claims, DeviceDemands, Specs, device_class
+from webhook.devices.claims import Claims, DeviceRequests, Specs, device_class
 from webhook.devices.slices import Slices
 from webhook.devices.source_kai import DeviceGroups
 from webhook.devices.sources import SOURCES, shared_claims
@@ -16,12 +16,12 @@ from webhook.framework.cluster_view import MetricsStatus, Placement
 from webhook.kube.asked import AskedPod, identity_of
 from webhook.kube.other_gpus import asks_for_part
 from webhook.kube.pod import DECISION, PROFILE_LABEL, annotations_of, namespace_of, pod_id
-from webhook.kube.pod_requests import Demand, counted_demand, has_extended_resource
+from webhook.kube.pod_requests import PodRequests, counted_requests, has_extended_resource
 from webhook.kube.record import ranked_nodes, record_of
 from webhook.kube.stores import Answers, Grouped
-from webhook.nodes.demands import Demands, pinned_models
 from webhook.nodes.ledger import Ledger
 from webhook.nodes.nodes import Nodes
+from webhook.nodes.popular import RequestCounts, pinned_models
 from webhook.nodes.siblings import Siblings
 from webhook.nodes.usage import Nominations, PodKind, Usage, hold, is_unschedulable, nominated_priority
 from webhook.state.jobs import Jobs
@@ -70,7 +70,7 @@ class ClusterState:
         self.usage = Usage(self.nodes)
         self.ledger = Ledger(self.usage, trusted=trusted)
         self.nominations = Nominations(self.usage)
-        self.demands = Demands()
+        self.request_counts = RequestCounts()
         self.device_groups = DeviceGroups(self.nodes.devices, self.nodes.labels_of)
         self.holdings: dict[tuple[str, str], dict[int, int]] = {}
         """What bound pods have of extended resources, by namespace and resource, then by row. Others only read it."""
@@ -82,7 +82,9 @@ class ClusterState:
         self.claims = Claims(self.nodes.devices, self._allocated)
         self.claim_templates = Specs()
         self.device_classes = ByName(device_class)
-        self.device_demands = DeviceDemands(self.nodes.devices, self.claims, self.claim_templates, self.device_classes)
+        self.device_requests = DeviceRequests(
+            self.nodes.devices, self.claims, self.claim_templates, self.device_classes
+        )
         self.budgets = Budgets()
         self.quotas = Quotas()
         self.autoscalers = Autoscalers()
@@ -120,7 +122,7 @@ class ClusterState:
     def node_seen(self, node: Object) -> None:
         known, name = len(self.nodes.columns.capacity), node["metadata"]["name"]
         self.nodes.seen(node)
-        self.device_groups.tell(name)
+        self.device_groups.publish(name)
         for resource in list(self.nodes.columns.capacity)[known:]:
             self.usage.recount(resource, self.holders())
         for uid, kind in [*self.nowhere.groups.get(name, {}).items()]:
@@ -141,24 +143,24 @@ class ClusterState:
             return
         if metadata.get("namespace") == self.siblings.namespace:
             self.siblings.seen(uid, pod)
-        node, demand, held = spec.get("nodeName"), counted_demand(pod), True
+        node, pod_requests, held = spec.get("nodeName"), counted_requests(pod), True
         nominated = "" if node else status.get("nominatedNodeName") or ""
         if node:
             self.nominations.gone(uid)
-        if spec.get("resourceClaims") or (self.device_classes and has_extended_resource(demand)):
-            with_devices = self.device_demands.of_pod(pod, demand, node or next(iter(ranked_nodes(pod)), ""))
-            demand, held = with_devices or demand, with_devices is not None
-            if demand.devices and self.claims.allocated(pod):
-                demand = demand._replace(devices=())
-        asking = not node and (has_extended_resource(demand) or asks_for_part(annotations_of(pod)))
+        if spec.get("resourceClaims") or (self.device_classes and has_extended_resource(pod_requests)):
+            with_devices = self.device_requests.of_pod(pod, pod_requests, node or next(iter(ranked_nodes(pod)), ""))
+            pod_requests, held = with_devices or pod_requests, with_devices is not None
+            if pod_requests.devices and self.claims.allocated(pod):
+                pod_requests = pod_requests._replace(devices=())
+        asking = not node and (has_extended_resource(pod_requests) or asks_for_part(annotations_of(pod)))
         if asking and (shared := shared_claims(pod)):
-            demand = demand._replace(devices=(*demand.devices, *shared))
+            pod_requests = pod_requests._replace(devices=(*pod_requests.devices, *shared))
         for source in SOURCES if node and annotations_of(pod) else ():
             self.nodes.devices.use(source.name, uid, node, source.uses(pod))
         reserves = bool(node) and self.device_groups.seen(uid, node, pod)
-        if reserves or (not has_extended_resource(demand) and DECISION not in annotations_of(pod)):
+        if reserves or (not has_extended_resource(pod_requests) and DECISION not in annotations_of(pod)):
             self.ledger.gone(uid)  # its author may have taken the record away
-            kind = self.usage.kind(demand)
+            kind = self.usage.kind(pod_requests)
             if node:
                 self._put(uid, node, kind)
             else:
@@ -166,7 +168,7 @@ class ClusterState:
             return
         identity = identity_of(pod)
         key = identity.key
-        kind = self.usage.kind(demand, identity.owners, key.namespace)
+        kind = self.usage.kind(pod_requests, identity.owners, key.namespace)
         new = uid not in self.pods
         first_event = new and not self.ledger.waits(uid)
         record = record_of(pod) if first_event else {}  # read once: this is a third of the cost of an event
@@ -174,7 +176,7 @@ class ClusterState:
         self.ledger.left(key, record.get("left", ""), kind)
         if node:
             if status.get("phase") == "Running":  # anybody can bind a pod to a node that does not exist
-                self.demands.bound(uid, key.namespace, demand, pinned_models(spec))
+                self.request_counts.bound(uid, key.namespace, pod_requests, pinned_models(spec))
             counted = new and self.ledger.bound(uid, key, nodes, kind, node)
             self._put(uid, node, kind, counted=counted)
             return
@@ -218,7 +220,7 @@ class ClusterState:
             self.ledger.gone(uid)
             self.nominations.gone(uid)
         self.nowhere.gone(uid)
-        self.demands.gone(uid)
+        self.request_counts.gone(uid)
         self.siblings.gone(uid)
         self.device_groups.gone(uid)
         for source in SOURCES:
@@ -229,9 +231,9 @@ class ClusterState:
         key = pod_id({"uid": uid})
         nominated = self.nominations.of(key)
         row, kind = self.pods.get(key, (-1, nominated[1] if nominated else self.ledger.held(key)))
-        if kind is None or not kind.demand.devices:
+        if kind is None or not kind.pod_requests.devices:
             return
-        without = self.usage.kind(kind.demand._replace(devices=()), kind.owners, kind.namespace)
+        without = self.usage.kind(kind.pod_requests._replace(devices=()), kind.owners, kind.namespace)
         if nominated is not None:
             self.nominations.put(key, self.nodes.columns.name[nominated[0]], without, nominated[2])
         elif row < 0:
@@ -253,10 +255,10 @@ class ClusterState:
         if not placement.nodes:
             return
         node = placement.nodes[0].node
-        demand = Demand(placement.asked, placement.devices) if placement.asked else pod.demand
-        offering = self.nodes.offering(demand)
+        pod_requests = PodRequests(placement.asked, placement.devices) if placement.asked else pod.pod_requests
+        offering = self.nodes.offering(pod_requests)
         if self.ledger.parts.allows(pod.namespace, node, offering):
-            kind = self.usage.kind(demand, pod.identity.owners, pod.namespace)
+            kind = self.usage.kind(pod_requests, pod.identity.owners, pod.namespace)
             self.ledger.reserve(pod.identity.key, node, kind, offering, now)
 
     def expire(self, now: float) -> None:

@@ -6,7 +6,7 @@ from typing import Any, Protocol, TypeVar
 import numpy as np
 from numpy.typing import NDArray
 
-from webhook.devices.claims import DeviceDemands
+from webhook.devices.claims import DeviceRequests
 from webhook.devices.slices import Slices
 from webhook.framework.cluster_view import Autoscaler, LimitRange, MetricsStatus, PriorityClass, RuntimeClass
 from webhook.kube.claim_requests import ClaimRequest, claim_requests
@@ -35,7 +35,7 @@ class State(Protocol):
     namespaces: ByName[Mapping[str, str]]
     volume_claims: ByName[VolumeClaim]
     slices: Slices
-    device_demands: DeviceDemands
+    device_requests: DeviceRequests
     node_pools: ByName[Mapping[str, str]]
     budgets: Budgets
     quotas: Quotas
@@ -118,13 +118,13 @@ class StateView:
         return self._state.slices.drivers
 
     def claimed(self, pod: Pod, namespace: str) -> tuple[ClaimRequest, ...]:
-        return self._state.device_demands.requests(pod, namespace) if claims_devices(pod) else ()
+        return self._state.device_requests.requests(pod, namespace) if claims_devices(pod) else ()
 
     def asked_by(self, devices: Mapping[str, Any], path: str) -> tuple[ClaimRequest, ...]:
-        return tuple(claim_requests(devices, self._state.device_demands, path))
+        return tuple(claim_requests(devices, self._state.device_requests, path))
 
     def class_kind(self, resource: str) -> str:
-        return self._state.device_demands.kind(resource)
+        return self._state.device_requests.kind(resource)
 
     def device_values(self, expression: str) -> tuple[tuple[str, tuple[str, ...]], ...]:
         found = []

@@ -62,21 +62,21 @@ class Asked(NamedTuple):
     """Of those that wait, and of workloads that lack pods."""
 
 
-def untold(done: int, of: int) -> None:
+def no_progress(done: int, of: int) -> None:
     """Nobody watches."""
 
 
 def answers(
-    snapshot: Snapshot, policy: Policy, namespace: str | None, told: Callable[[int, int], object] = untold
+    snapshot: Snapshot, policy: Policy, namespace: str | None, progress: Callable[[int, int], object] = no_progress
 ) -> list[Answer]:
-    """An answer for each pod and workload that waits. `told` is called with how many pods have theirs, and how many wait."""
+    """An answer for each pod and workload that waits. `progress` is called with how many pods have theirs, and how many wait."""
     situation = Situation(snapshot, policy)
     diagnosis = Diagnosis(situation)
     lacking = _topmost(situation, _lacking(situation, namespace))
     found = (*situation.astray, *started_late(situation), *situation.waiting)
     pods = [each for each in found if namespace in (None, each["metadata"]["namespace"])]
     for done, pod in enumerate(pods):
-        told(done, len(pods))
+        progress(done, len(pods))
         lacking.append(_answer(diagnosis, pod))
     return lacking
 

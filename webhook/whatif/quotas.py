@@ -8,7 +8,7 @@ from typing import Final
 
 from webhook.errors import QuantityError
 from webhook.kube.pod import Pod
-from webhook.kube.pod_requests import counted_demand
+from webhook.kube.pod_requests import counted_requests
 from webhook.kube.quantity import parse_quantity
 from webhook.text import amount_number, bare
 from webhook.whatif.cluster.snapshot import Snapshot
@@ -34,9 +34,9 @@ class Quotas:
 
     def take(self, pod: Pod) -> Cause | None:
         """Count a new pod. Returns why a quota refuses it, with all that it lacks; None, and it is counted, if none does."""
-        namespace, demand = pod["metadata"]["namespace"], counted_demand(pod)
+        namespace, pod_requests = pod["metadata"]["namespace"], counted_requests(pod)
         asked = {
-            (name, key): 1 if key in _PODS else demand.amount(_resource(key))
+            (name, key): 1 if key in _PODS else pod_requests.amount(_resource(key))
             for name, left in self._left.get(namespace, {}).items()
             for key in left
         }

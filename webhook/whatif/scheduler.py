@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 from webhook.kube.pod import Pod
 from webhook.nodes.table import Floats, Integers
 from webhook.placement.constraints import matches
-from webhook.whatif.waiting.diagnosis import Filtered, causes_before_filtering, shape_of
+from webhook.whatif.waiting.diagnosis import Filtered, causes_before_filtering, signature_of
 from webhook.whatif.waiting.situation import Case, Situation
 
 _MAX_SCORE: Final = 100
@@ -52,17 +52,17 @@ class Scheduler:
         self._by_name = np.empty(len(order), np.intp)
         self._by_name[order] = np.arange(len(order))
         self._waiting: set[bytes] = set()
-        """Shapes of pods that fit on no node. A pod of such a shape is not filtered again until another pod is bound."""
+        """Signatures of pods that fit on no node. A pod of such a signature is not filtered again until another pod is bound."""
 
     def bind(self, pod: Pod) -> Pod | None:
         """Bind the pod. Returns the pod as it is stored then; None if it waits."""
-        shape = shape_of(pod)
+        signature = signature_of(pod)
         case = Case(self.situation, pod)
-        if shape in self._waiting or causes_before_filtering(case):
+        if signature in self._waiting or causes_before_filtering(case):
             return None
         rows = np.flatnonzero(Filtered(case).able)
         if not len(rows):
-            self._waiting.add(shape)
+            self._waiting.add(signature)
             return None
         score = self._score(case, rows)
         best = rows[score == score.max()]
@@ -84,5 +84,5 @@ class Scheduler:
     def _left(self, case: Case, name: str, rows: NDArray[np.intp]) -> Floats:
         """The share of the resource that stays free on each node with the pod, 0 to 1."""
         free, capacity = self.situation.free[name][rows], self.situation.capacity[name][rows]
-        left: Floats = np.clip((free - case.demand.amount(name)) / np.maximum(capacity, 1), 0, 1)
+        left: Floats = np.clip((free - case.pod_requests.amount(name)) / np.maximum(capacity, 1), 0, 1)
         return left

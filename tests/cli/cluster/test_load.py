@@ -61,7 +61,7 @@ async def test_a_cluster_without_dra_has_no_devices(tmp_path: Path) -> None:
         found = await asyncio.to_thread(load, kubeconfig(tmp_path, fake.url), None, (*ENGINE, *CLAIMS))
     assert found.missing == {}
     assert [found.of(name) for name in CLAIMS] == [[], [], []]
-    assert list(found.state.nodes.devices.told()) == []
+    assert list(found.state.nodes.devices.published()) == []
 
 
 @pytest.mark.parametrize("version", ["v1", "v2beta1"])

@@ -1,4 +1,4 @@
-"""What packing leaves whole, whatever demands were seen lately."""
+"""What packing leaves whole, whatever kinds of pods were seen lately."""
 
 from tests.controlplane.nodes import node
 from tests.controlplane.objects import pod

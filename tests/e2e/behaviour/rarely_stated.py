@@ -1,4 +1,4 @@
-"""What few manifests say: rules about pods that must be near and apart at once, and demands besides GPUs and CPU."""
+"""What few manifests say: rules about pods that must be near and apart at once, and requests besides GPUs and CPU."""
 
 from typing import Any
 
@@ -63,7 +63,7 @@ CASES = [
         [counts(a=3)],
         there=[taken("b", 8)],
     ),
-    # --- demands
+    # --- requests
     goes_to_b(
         "a network card beside the GPU",
         [A, node("b", resources={RDMA: "8"})],

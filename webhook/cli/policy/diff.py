@@ -31,7 +31,7 @@ from webhook.whatif.manifests import Planned, planned_in
 from webhook.whatif.names import Names
 from webhook.whatif.offline import Document, as_submitted, documents, opted_in, policy_named
 from webhook.whatif.verdict import Verdict, verdict
-from webhook.whatif.waiting.diagnosis import shape_of, would_start
+from webhook.whatif.waiting.diagnosis import signature_of, would_start
 from webhook.whatif.waiting.situation import Situation
 
 CHANGES: Final = ("refused", "allowed", "changed", "placed", "found", "same")
@@ -186,9 +186,9 @@ def live(
             pod = waiting.get((each["namespace"], each["workload"]))
             if pod is not None and each["change"] != "refused" and asks_for_gpus(pod, after):
                 made_by = owner(pod)
-                if (shape := (made_by.kind if made_by else "", shape_of(pod))) not in starts:
-                    starts[shape] = would_start(situation, pod)
-                each["starts"] = starts[shape]
+                if (signature := (made_by.kind if made_by else "", signature_of(pod))) not in starts:
+                    starts[signature] = would_start(situation, pod)
+                each["starts"] = starts[signature]
     return found
 
 

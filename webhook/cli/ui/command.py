@@ -22,7 +22,7 @@ from webhook.cli.ui.page import page
 from webhook.cli.ui.picture import Picture
 from webhook.errors import BadInput
 from webhook.text import plural
-from webhook.whatif.answers import KINDS, untold
+from webhook.whatif.answers import KINDS, no_progress
 from webhook.whatif.cluster.measured import Measured
 from webhook.whatif.cluster.snapshot import Snapshot
 
@@ -58,8 +58,8 @@ def ui(
     snapshot.namespace = namespace or snapshot.namespace
     cluster = _Cluster(policy, metrics, kubeconfig, context, namespace)
     source = file.name if file else snapshot.access.base if snapshot.access else ""
-    with counted("looking at the pods that wait") as told:
-        picture = cluster.picture(snapshot, told)
+    with counted("looking at the pods that wait") as progress:
+        picture = cluster.picture(snapshot, progress)
     if html is not None:
         with counted("answering what the page will be asked"):
             more = picture.for_file()
@@ -98,13 +98,13 @@ class _Cluster:
         snapshot.namespace, snapshot.measured = self._namespace or snapshot.namespace, self._measured
         return snapshot
 
-    def picture(self, snapshot: Snapshot, told: Callable[[int, int], object] = untold) -> Picture:
+    def picture(self, snapshot: Snapshot, progress: Callable[[int, int], object] = no_progress) -> Picture:
         policy = policy_of(self._policy, snapshot)
         if time.monotonic() - self._asked > _MEASURED_FOR:
             poll_gpus(snapshot, policy, self._metrics, within=_MEASURED_WITHIN)
             self._asked, self._measured = time.monotonic(), snapshot.measured
         use_metrics(snapshot, policy)
-        return Picture(snapshot, policy, self._policy, told)
+        return Picture(snapshot, policy, self._policy, progress)
 
 
 async def _serve(live: Live, port: int, browser: bool) -> None:

@@ -22,7 +22,7 @@ from webhook.kube.record import ranked_nodes
 from webhook.nodes.gpu_metrics import GpuMetricsSettings
 from webhook.nodes.utilisation import Reading
 from webhook.policy.model import Policy
-from webhook.whatif.answers import Answer, Row, answers, rows_of, untold, waits
+from webhook.whatif.answers import Answer, Row, answers, no_progress, rows_of, waits
 from webhook.whatif.cluster.devices import PodGpus
 from webhook.whatif.cluster.measured import Figures, Gpu
 from webhook.whatif.cluster.report import PARTS, gpu_nodes, holders, named, report, report_of_pods, workload_name
@@ -44,12 +44,16 @@ class Picture:
     """One moment. `document` is described in docs/documents.md."""
 
     def __init__(
-        self, snapshot: Snapshot, policy: Policy, named: str | None = None, told: Callable[[int, int], object] = untold
+        self,
+        snapshot: Snapshot,
+        policy: Policy,
+        named: str | None = None,
+        progress: Callable[[int, int], object] = no_progress,
     ) -> None:
-        """`named`: how the command calls the policy, if it is not the cluster's. `told`: as of `answers`."""
+        """`named`: how the command calls the policy, if it is not the cluster's. `progress`: as of `answers`."""
         self.snapshot, self._policy, self._named = snapshot, policy, named
         refused = [kind for kind in NEEDS if snapshot.access and kind in snapshot.missing]
-        self._answers = {(each.namespace, each.name): each for each in answers(snapshot, policy, None, told)}
+        self._answers = {(each.namespace, each.name): each for each in answers(snapshot, policy, None, progress)}
         self._names = Names(snapshot)
         blind = "Node" in refused
         reports = report_of_pods(snapshot, policy) if blind else report(snapshot, policy, gpu_nodes(snapshot, policy))

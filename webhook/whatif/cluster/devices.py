@@ -10,10 +10,10 @@ from webhook.devices.claims import claims_of, made_for
 from webhook.devices.search import Unknown
 from webhook.devices.source_kai import reserved_group
 from webhook.devices.sources import SOURCES
-from webhook.devices.types import DRA, TOLD, WHOLE, DeviceClaim
+from webhook.devices.types import DRA, PUBLISHED, WHOLE, DeviceClaim
 from webhook.kube.other_gpus import is_gpu_driver
 from webhook.kube.pod import Pod, pod_id
-from webhook.kube.pod_requests import counted_demand
+from webhook.kube.pod_requests import counted_requests
 from webhook.policy.model import Policy
 from webhook.state.gpu_amounts import gpu_amounts, gpu_number, parts
 from webhook.whatif.cluster.snapshot import Snapshot
@@ -43,10 +43,10 @@ class PodGpus:
     def of(self, pod: Pod) -> Counts:
         """What a bound pod has. Where nodes are not known, what it asked for as a resource."""
         if self._blind:
-            return {name: n for name, n in counted_demand(pod).requests if self._gpus.kind(name) is not None}
+            return {name: n for name, n in counted_requests(pod).requests if self._gpus.kind(name) is not None}
         found: Counts = {}
         row = None if reserved_group(pod) else self._state.nodes.row_of.get(pod["spec"].get("nodeName") or "")
-        for name, amount in counted_demand(pod).requests if row is not None else ():
+        for name, amount in counted_requests(pod).requests if row is not None else ():
             if name in self.amounts and self.amounts[name].allocated[row]:
                 found[name] = amount
         for source, holder in self.holders(pod):
@@ -66,13 +66,18 @@ class PodGpus:
         be, they are called devices."""
         if pod["spec"].get("nodeName"):
             return self.of(pod)
-        demand, shared = counted_demand(pod), [claim for source in SOURCES if (claim := source.claim(pod)) is not None]
-        shared = [claim for claim in shared if self._state.nodes.devices.tells(claim.source)]
+        pod_requests, shared = (
+            counted_requests(pod),
+            [claim for source in SOURCES if (claim := source.claim(pod)) is not None],
+        )
+        shared = [claim for claim in shared if self._state.nodes.devices.publishes(claim.source)]
         slots = {source.resource for source in SOURCES for claim in shared if claim.source == source.name}
         found: Counts = {
-            name: amount for name, amount in demand.requests if self._gpus.kind(name) is not None and name not in slots
+            name: amount
+            for name, amount in pod_requests.requests
+            if self._gpus.kind(name) is not None and name not in slots
         }
-        _add(found, self._of_claims(self._state.device_demands.asked(claims_of(pod, namespace)).claims))
+        _add(found, self._of_claims(self._state.device_requests.asked(claims_of(pod, namespace)).claims))
         for claim in shared:
             _add(found, self._of_parts(claim))
         return found
@@ -84,7 +89,7 @@ class PodGpus:
         except Unknown:
             known = None
         if known is not None:
-            return {name.removeprefix(TOLD): amount / WHOLE for name, amount in known}
+            return {name.removeprefix(PUBLISHED): amount / WHOLE for name, amount in known}
         first = [alternatives[0] for claim in claims for alternatives in claim.requests]
         asked = sum([max(1, each.devices) for each in first if any(map(is_gpu_driver, each.selectors))])
         return {"devices": asked} if asked else {}

@@ -10,7 +10,7 @@ import numpy as np
 from webhook.kube.gpus import GPU_KINDS, Gpus
 from webhook.kube.other_gpus import other_gpus
 from webhook.kube.pod import MIRROR, Pod, annotations_of, claims_devices, labels_of, owner
-from webhook.kube.pod_requests import counted_demand
+from webhook.kube.pod_requests import counted_requests
 from webhook.kube.record import record_of
 from webhook.kube.taints import node_taints
 from webhook.nodes.nodes import installed_on
@@ -255,7 +255,7 @@ def pool_of(node: Object) -> str:
 
 def gpus_of(pod: Pod, policy: Policy) -> dict[str, int]:
     """How many GPUs of each resource of a device plugin the pod requests."""
-    return {name: amount for name, amount in counted_demand(pod).requests if policy.gpus.kind(name) is not None}
+    return {name: amount for name, amount in counted_requests(pod).requests if policy.gpus.kind(name) is not None}
 
 
 def asks_for_gpus(pod: Pod, policy: Policy) -> bool:

@@ -143,7 +143,7 @@ def _requests(case: Case) -> Iterator[_Request]:
                 first, every = written[0], not alternatives[0].devices
                 yield _Request(who, first["deviceClassName"], selectors_of(first), Wants((alone,)), alone, every)
     for resource, alone in case.wants.extended.items():
-        name = s.snapshot.state.device_demands.class_of(resource)
+        name = s.snapshot.state.device_requests.class_of(resource)
         yield _Request(bare(resource), name, (), Wants(extended={resource: alone}), alone)
 
 
@@ -183,7 +183,7 @@ def _short(case: Case, request: _Request, off: Mask, alone: Mask) -> Iterator[Ca
     s, number, nobody = case.situation, request.devices, np.zeros_like(alone)
     most, free = (request.most(s, off, free=each) for each in (False, True))
     asked = f"{request.who}: {plural(number, 'device')} of {bare(request.device_class)} wanted"
-    of_class = s.snapshot.state.device_demands.class_selectors(request.device_class) or ()
+    of_class = s.snapshot.state.device_requests.class_selectors(request.device_class) or ()
     if most < number and request.most(s, off, free=False, tolerations=_ANY_TAINT) > most:
         keys = listed(map(bare, s.devices.taints(off)), 3)
         text = f"{asked}, and it does not tolerate the taints of devices of {s.where(off)}: {keys}"

@@ -23,7 +23,7 @@ from webhook.whatif.waiting.causes import Cause, Fix, NodeCheck, ordered
 from webhook.whatif.waiting.free_devices import again, is_simulated
 from webhook.whatif.waiting.gangs import together
 from webhook.whatif.waiting.prerequisites import prerequisites
-from webhook.whatif.waiting.scheduler_message import Reason, scheduler_message, told, unexplained
+from webhook.whatif.waiting.scheduler_message import Reason, by_message, scheduler_message, unexplained
 from webhook.whatif.waiting.situation import Case, Situation
 from webhook.whatif.waiting.storage import storage
 from webhook.whatif.waiting.workloads import refusal
@@ -56,7 +56,7 @@ _SILENT: Final = Cause.of(
     "schedulerOther", "the scheduler has said nothing yet, and nodes and pods may not be read", "ask again in a moment"
 )
 _MAX_TRIED: Final = 500
-"""Of so many shapes of pods the fixes are tried: some seconds. What is asked by its name is tried always."""
+"""Of so many pod signatures the fixes are tried: some seconds. What is asked by its name is tried always."""
 _UNTRIED: Final = f"its fixes were not tried, as pods of more than {_MAX_TRIED} kinds wait: ask for it by its name"
 _LOOKS_AFTER: Final = 60.0
 """Seconds after which a scheduler that runs has said something about a pod."""
@@ -74,7 +74,7 @@ class Findings(NamedTuple):
 
 
 class Diagnosis:
-    """Finds why the pods of a situation wait. Pods of one shape are looked at once."""
+    """Finds why the pods of a situation wait. Pods of one signature are looked at once."""
 
     def __init__(self, situation: Situation) -> None:
         self.situation = situation
@@ -82,14 +82,14 @@ class Diagnosis:
 
     def of(self, pod: Pod) -> Findings:
         message = scheduler_message(self.situation, pod)
-        key = shape_of(pod)
+        key = signature_of(pod)
         found = self._known.get(key)
         if found is None:
             found = self._known[key] = self._look_at(pod)
         s, causes = self.situation, found.causes
         if s.snapshot.missing.keys() & {"Node", "Pod"}:
             sure = [cause.untried() for cause in causes if cause.cause != "fitsNow"]
-            causes = [*sure, *told(s, message, sure)] or [_SILENT]
+            causes = [*sure, *by_message(s, message, sure)] or [_SILENT]
         elif _NO_CLAIM in message:  # for an extended resource, on a node that fits
             lacks = "the scheduler could not create its ResourceClaim: "
             refused = refusal(s, pod["metadata"]["namespace"], lacks, message)
@@ -299,13 +299,13 @@ def would_start(situation: Situation, pod: Pod) -> bool:
     return not refused and not causes_before_filtering(case) and bool(Filtered(case).able.any())
 
 
-def shape_of(pod: Pod) -> bytes:
+def signature_of(pod: Pod) -> bytes:
     """All of a pod that its causes depend on. Preferences are left out: they exclude no node, and differ from pod to pod."""
     spec = pod["spec"]
     containers = [*(spec.get("initContainers") or ()), *(spec.get("containers") or ())]
     volume_claims = [v for v in spec.get("volumes") or () if "persistentVolumeClaim" in v or "ephemeral" in v]
     notes = annotations_of(pod)
-    shape = (
+    signature = (
         pod["metadata"]["namespace"],
         labels_of(pod),
         {name: notes[name] for name in notes if name in ANNOTATIONS or part_key(name)},
@@ -316,4 +316,4 @@ def shape_of(pod: Pod) -> bytes:
         volume_claims,
         pod["metadata"]["name"] if volume_claims or (spec.get("resourceClaims") and not is_simulated(pod)) else "",
     )
-    return orjson.dumps(shape, option=orjson.OPT_SORT_KEYS)
+    return orjson.dumps(signature, option=orjson.OPT_SORT_KEYS)

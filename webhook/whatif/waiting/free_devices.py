@@ -16,7 +16,7 @@ from webhook.devices.sources import shared_claims
 from webhook.devices.table import State, States
 from webhook.devices.types import DRA, WHOLE, DeviceClaim
 from webhook.kube.pod import Pod
-from webhook.kube.pod_requests import Demand
+from webhook.kube.pod_requests import PodRequests
 from webhook.placement.constraints import Mask
 from webhook.placement.devices import UNDECIDED, found_devices
 from webhook.state.state import ClusterState
@@ -57,8 +57,8 @@ class FreeDevices:
         """The rows of claims that pods share."""
         reserved: dict[int, list[DeviceClaim]] = {}
         for row, kind in state.promised():
-            reserved.setdefault(row, []).extend(kind.demand.devices)
-        for row, node, layout, remaining in self._table.told():
+            reserved.setdefault(row, []).extend(kind.pod_requests.devices)
+        for row, node, layout, remaining in self._table.published():
             left = remaining
             if row in reserved:
                 held = node.held.copy()
@@ -69,7 +69,7 @@ class FreeDevices:
             self._number[row] = self._states.number(layout, left)
 
     @property
-    def told(self) -> Mask:
+    def published(self) -> Mask:
         """The rows of nodes whose devices are told."""
         return self._number > 0
 
@@ -82,13 +82,13 @@ class FreeDevices:
                 names.append(("ResourceClaimTemplate", f"{namespace}/{template}"))
             else:
                 names.append(("ResourceClaim", f"{namespace}/{claim}"))
-        return self._cluster.device_demands.asked(tuple(names))
+        return self._cluster.device_requests.asked(tuple(names))
 
-    def wants(self, pod: Pod, demand: Demand) -> Wants:
+    def wants(self, pod: Pod, pod_requests: PodRequests) -> Wants:
         """What a pod needs."""
         asked = self.asked(pod, claim_entries(pod))
-        parts = [part for part in shared_claims(pod) if not part.told and self._table.tells(part.source)]
-        extended = self._cluster.device_demands.extended(demand)
+        parts = [part for part in shared_claims(pod) if not part.published_only and self._table.publishes(part.source)]
+        extended = self._cluster.device_requests.extended(pod_requests)
         every = (*asked.claims, *parts)
         if self._table.may_roam((*every, *extended.values())):
             return Wants(every, extended, "its devices may be of several nodes")
@@ -123,8 +123,8 @@ class FreeDevices:
 
     def holders(self, rows: Mask) -> list[tuple[str, str]]:
         """Namespace and name of the claims that have devices of these nodes."""
-        told = [node for row, node, _, _ in self._table.told() if rows[row]]
-        every = [str(holder).partition("/") for node in told for source, holder in node.uses if source == DRA]
+        published = [node for row, node, _, _ in self._table.published() if rows[row]]
+        every = [str(holder).partition("/") for node in published for source, holder in node.uses if source == DRA]
         return [(namespace, name) for namespace, _, name in every]
 
     def taints(self, rows: Mask) -> list[str]:
@@ -168,7 +168,7 @@ class FreeDevices:
 
     def release(self, row: int, holders: Collection[tuple[str, Hashable]]) -> None:
         """These pods and claims give back what they have of the devices of a node."""
-        for at, node, layout, _ in self._table.told():
+        for at, node, layout, _ in self._table.published():
             if at == row:
                 uses = [each for of, has in node.uses.items() if of not in holders for each in node.placed(of[0], has)]
                 self._number[row] = self._states.number(layout, layout.used(uses))
@@ -183,7 +183,7 @@ class FreeDevices:
     def each(self, source: str) -> dict[int, dict[str, float]]:
         """What is free of each device of a source that pods share, by row and name: a part of it."""
         found = {}
-        for row, node, *_ in self._table.told():
+        for row, node, *_ in self._table.published():
             if (state := self._states[self._number[row]]) is None:
                 continue
             layout, left = state

@@ -64,7 +64,7 @@ def together(case: Case, left: Mask) -> Iterator[Cause]:
     bound = sum(bool(pod["spec"].get("nodeName")) for pod in gang.members) if gang else 0
     if gang is None or gang.wanted - bound < 2:
         return
-    amounts = [(s.free[name], amount) for name, amount in case.demand.requests if amount and name in s.free]
+    amounts = [(s.free[name], amount) for name, amount in case.pod_requests.requests if amount and name in s.free]
     each = (
         np.min([np.maximum(free[left], 0) // amount for free, amount in amounts], axis=0)
         if amounts

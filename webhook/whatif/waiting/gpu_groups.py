@@ -13,7 +13,7 @@ from typing import Any, Final
 import numpy as np
 from numpy.typing import NDArray
 
-from webhook.devices.source_kai import GPU_MEMORY, GROUP, KAI, RECEIVED, RESERVATIONS, gpu_memory, is_told
+from webhook.devices.source_kai import GPU_MEMORY, GROUP, KAI, RECEIVED, RESERVATIONS, gpu_memory, is_known
 from webhook.devices.types import DeviceClaim
 from webhook.kube.pod import Pod, annotations_of, labels_of
 from webhook.nodes.table import Floats, Integers
@@ -37,7 +37,7 @@ class GpuGroups:
     def __init__(self, state: ClusterState, devices: FreeDevices) -> None:
         self.refused = _refused(state)
         """The nodes of which KAI gives no parts."""
-        self._memory, self._told = (_by_label(state, GPU_MEMORY, read) for read in (gpu_memory, is_told))
+        self._memory, self._known = (_by_label(state, GPU_MEMORY, read) for read in (gpu_memory, is_known))
         self._free = devices.each(KAI.name)
         self._opened = 0
 
@@ -97,7 +97,7 @@ class GpuGroups:
         [(_, amount)] = claim.requests[0][0].amounts
         memory = self._memory[rows]
         asked, part = float(amount), isinstance(amount, float)
-        mib: Floats = np.floor(asked * memory) if part else np.where(self._told[rows], asked, np.inf)
+        mib: Floats = np.floor(asked * memory) if part else np.where(self._known[rows], asked, np.inf)
         share: Floats = mib / np.maximum(memory, 1)
         return share
 

@@ -10,7 +10,7 @@ import numpy as np
 
 from webhook.devices.source_kai import KAI
 from webhook.kube.pod import Pod, controller_reference, labels_of, priority_of
-from webhook.kube.pod_requests import counted_demand
+from webhook.kube.pod_requests import counted_requests
 from webhook.kube.quantity import parse_quantity
 from webhook.nodes.usage import is_unschedulable, nominated_priority
 from webhook.placement.constraints import Mask
@@ -63,7 +63,7 @@ def without_gpus(case: Case) -> Mask:
     if not (gpus_of(case.pod, s.policy) or case.wants.claims):
         return np.zeros_like(s.alive)
     by_label = np.array([gpus is None for gpus in s.gpus_at], bool)
-    without: Mask = ~(s.nodes.with_gpus(s.policy.gpus) | s.devices.told | by_label)
+    without: Mask = ~(s.nodes.with_gpus(s.policy.gpus) | s.devices.published | by_label)
     return without
 
 
@@ -168,7 +168,7 @@ def _asks_most(pod: Pod, name: str) -> str:
 
 
 def _amount(container: Mapping[str, Any], name: str) -> int:
-    return counted_demand({"metadata": {}, "spec": {"containers": [container]}}).amount(name)
+    return counted_requests({"metadata": {}, "spec": {"containers": [container]}}).amount(name)
 
 
 def _taken(case: Case, name: str, amount: int, off: Mask, able: Mask, asks: str) -> Cause:
@@ -233,7 +233,7 @@ def _waits(case: Case, name: str, amount: int, off: Mask) -> tuple[str, list[Fix
             for has in [f"{amount_number(name, used)} {bare(name)} on {on}"]
         ]
     siblings = [pod for row in rows.tolist() for pod in s.pods_on.get(s.names[row], ()) if s.names_of.top(pod) == own]
-    has = amount_number(name, sum([counted_demand(pod).amount(name) for pod in siblings]))
+    has = amount_number(name, sum([counted_requests(pod).amount(name) for pod in siblings]))
     older = any(_revision(pod) != _revision(case.pod) for pod in siblings)
     rollout = [Fix("let the old ones go first: strategy Recreate or maxSurge 0")] if older else []
     return f"; its own workload, {bare(own)}, has {has} of them", rollout
@@ -266,20 +266,20 @@ def preemption(case: Case, only_full: Mask) -> Iterator[Cause]:
 def victims(case: Case, row: int) -> list[Pod]:
     """The fewest pods of lower priority on a node whose end makes room for the pod; [] if all of them are too few. Those whose
     PodDisruptionBudget would be violated stay first (defaultpreemption, SelectVictimsOnNode)."""
-    s, own, requests = case.situation, priority_of(case.pod), case.judgement.demand.requests
+    s, own, requests = case.situation, priority_of(case.pod), case.judgement.pod_requests.requests
     lower = [pod for pod in s.pods_on.get(s.names[row], ()) if priority_of(pod) < own]
     room = {name: (int(s.free[name][row]) if name in s.free else 0) - amount for name, amount in requests}
     for pod in lower:
         for name in room:
-            room[name] += counted_demand(pod).amount(name)
+            room[name] += counted_requests(pod).amount(name)
     found = []
     for pod in sorted(lower, key=lambda pod: (bool(s.budgets.spent(pod)), priority_of(pod)), reverse=True):
-        demand = counted_demand(pod)
-        if any(room[name] < demand.amount(name) for name in room):
+        pod_requests = counted_requests(pod)
+        if any(room[name] < pod_requests.amount(name) for name in room):
             found.append(pod)
             continue
         for name in room:
-            room[name] -= demand.amount(name)
+            room[name] -= pod_requests.amount(name)
     return found if all(amount >= 0 for amount in room.values()) else []
 
 
@@ -297,7 +297,7 @@ def nominated(case: Case) -> Iterator[Cause]:
         return
     free = {name: amounts.copy() for name, amounts in s.free.items()}
     for row, kind in kept:
-        for name, amount in kind.demand.requests:
+        for name, amount in kind.pod_requests.requests:
             if name in free:
                 free[name][row] -= amount
     room = (case.judgement.room(s.nodes, s.rows, amounts) for amounts in (s.free, free))

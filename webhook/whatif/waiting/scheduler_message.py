@@ -135,7 +135,7 @@ def unexplained(message: str, causes: list[Cause]) -> list[tuple[Reason, Cause]]
     ]
 
 
-def told(s: Situation, message: str, causes: list[Cause]) -> list[Cause]:
+def by_message(s: Situation, message: str, causes: list[Cause]) -> list[Cause]:
     """A cause in the scheduler's own words for each of its reasons that none of `causes` explains, since nodes or the pods on
     them could not be read. Its filters have an order: nodes that a later one rules out are nearer to the pod, and come first."""
     result = []

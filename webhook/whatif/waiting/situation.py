@@ -13,11 +13,11 @@ from numpy.typing import NDArray
 
 from webhook.devices.source_kai import KAI
 from webhook.devices.sources import SOURCES
-from webhook.devices.types import TOLD, DeviceClaim
+from webhook.devices.types import PUBLISHED, DeviceClaim
 from webhook.kube.gpus import GPU_KINDS
 from webhook.kube.kinds import KINDS
 from webhook.kube.pod import Pod, priority_of
-from webhook.kube.pod_requests import Demand, counted_demand
+from webhook.kube.pod_requests import PodRequests, counted_requests
 from webhook.nodes.table import Integers
 from webhook.placement.constraints import Constraints, Mask, Term, compiled, matches_any
 from webhook.placement.feasible import SCHEDULER, Check, Feasible, for_any_pod, free_amounts
@@ -49,7 +49,7 @@ class Situation:
         self.rows = slice(0, columns.rows)
         self.names, self.alive = columns.name, columns.alive[: columns.rows].copy()
         self.capacity = {
-            name: array[: columns.rows] for name, array in columns.capacity.items() if not name.startswith(TOLD)
+            name: array[: columns.rows] for name, array in columns.capacity.items() if not name.startswith(PUBLISHED)
         }
         self.free: dict[str, Integers] = free_amounts(snapshot.state, SCHEDULER)
         """As the scheduler counts: without our reservations."""
@@ -212,7 +212,7 @@ class Situation:
         for pod in pods:
             row = self.nodes.row_of[name := pod["spec"]["nodeName"]]
             found.pods_on[name] = [each for each in found.pods_on[name] if each is not pod]
-            for resource, amount in counted_demand(pod).requests:
+            for resource, amount in counted_requests(pod).requests:
                 if resource in found.free:
                     found.free[resource][row] += amount
             found.devices.release(row, {*self._holding.holders(pod)})
@@ -228,7 +228,7 @@ class Situation:
         found: dict[str, tuple[list[Pod], int]] = {}
         for pod in self.pods_on.get(self.names[row], ()):
             pods, amount = found.get(of := self.names_of.top(pod), ([], 0))
-            found[of] = [*pods, pod], amount + counted_demand(pod).amount(resource)
+            found[of] = [*pods, pod], amount + counted_requests(pod).amount(resource)
         return found
 
     def bind(self, case: Case, row: int) -> Pod:
@@ -240,7 +240,7 @@ class Situation:
             self.free[KAI.whole][row] -= opened
             pod = as_bound(pod, groups)
         self.devices.bind(case.wants, row)
-        for name, amount in case.demand.requests:
+        for name, amount in case.pod_requests.requests:
             if name in self.free:
                 self.free[name][row] -= amount
         self.gpus.count(row, self.free, self.devices, self.groups)
@@ -252,11 +252,11 @@ class Situation:
 
 
 class Case:
-    """One waiting pod, with its demand and constraints."""
+    """One waiting pod, with its requests and constraints."""
 
     def __init__(self, situation: Situation, pod: Pod) -> None:
         self.situation, self.pod = situation, pod
-        self.demand, self.constraints = counted_demand(pod), compiled(pod["spec"]) or UNREAD
+        self.pod_requests, self.constraints = counted_requests(pod), compiled(pod["spec"]) or UNREAD
 
     @property
     def namespace(self) -> str:
@@ -265,14 +265,14 @@ class Case:
     @cached_property
     def wants(self) -> Wants:
         """The devices that the pod needs."""
-        return self.situation.devices.wants(self.pod, self.demand)
+        return self.situation.devices.wants(self.pod, self.pod_requests)
 
     @cached_property
     def judgement(self) -> Feasible:
         """As the scheduler judges nodes. Memory and cores of parts of GPUs are left out: `claims.devices` looks at these."""
         parts = {claim.source for claim in self.wants.claims} - {""}
         others = {name for source in SOURCES if source.name in parts for name in source.part_resources}
-        counted = Demand(tuple([each for each in self.demand.requests if each[0] not in others]))
+        counted = PodRequests(tuple([each for each in self.pod_requests.requests if each[0] not in others]))
         return Feasible(self.constraints, counted, SCHEDULER, claimed=self.wants.extended)
 
     @cached_property

@@ -81,7 +81,7 @@ def without(case: Case, name: str, mask: Mask, alone: Mask) -> Iterator[Cause]:
             text = f"{s.where(rows)}: {listed(map(bare, gpus))} in place of {bare(name)}"
             whole = s.policy.gpus.kind(gpus[0]) == "whole"
             fix = f"ask for {bare(gpus[0])}{', a whole one' if whole else ' if a part of a GPU is enough'}"
-            one = case.demand.amount(name) == 1  # of several GPUs, one part is not nearly as much
+            one = case.pod_requests.amount(name) == 1  # of several GPUs, one part is not nearly as much
             fixed = Fix(fix, pod=_asking(case.pod, gpus[0], name) if one else None)
             yield s.cause("otherGpuResource", text, rows, alone & one, fixed)
         else:
@@ -92,19 +92,19 @@ def without(case: Case, name: str, mask: Mask, alone: Mask) -> Iterator[Cause]:
 def _silent(case: Case, name: str, rows: Mask, alone: Mask) -> Iterator[Cause]:
     """The causes for nodes with GPUs by their labels, and none of a device plugin: they have them another way, or not at all.
     Nothing else excludes those whose label has the number of GPUs."""
-    s, asked = case.situation, case.demand.amount(name)
+    s, asked = case.situation, case.pod_requests.amount(name)
     drivers = {row: s.devices.gpus(row) for row in np.flatnonzero(rows).tolist()}
-    told = np.zeros_like(rows)
-    told[[row for row, of in drivers.items() if of]] = True
-    if told.any():
+    by_other = np.zeros_like(rows)
+    by_other[[row for row, of in drivers.items() if of]] = True
+    if by_other.any():
         names = sorted({driver for of in drivers.values() for driver in of})
         by_claim = any("/" not in driver for driver in names)  # other sources are called as resources
         fix = Fix("ask as what shares them wants it")
         if by_claim:
             fix = Fix("claim them in spec.resourceClaims", kubectl("get", "deviceclasses"))
-        text = f"{s.where(told)}: {listed(map(bare, names))} in place of {bare(name)}"
-        yield s.cause("otherGpuResource", text, told, np.zeros_like(told), fix)
-    if not (rows := rows & ~told).any():
+        text = f"{s.where(by_other)}: {listed(map(bare, names))} in place of {bare(name)}"
+        yield s.cause("otherGpuResource", text, by_other, np.zeros_like(by_other), fix)
+    if not (rows := rows & ~by_other).any():
         return
     offered = s.snapshot.nodes[s.named(rows)[0]]["status"].get("capacity") or {}
     text = f"{s.where(rows)}: GPUs by the labels, but the device plugin offers none"

@@ -3,7 +3,7 @@
 A pod counts while it runs, so a tenant has weight only by what it uses. The pods of one namespace weigh at most as much as those
 of all others together: half of all.
 
-Also the form of a placement strategy: how it scores nodes by the table and by these demands.
+Also the form of a placement strategy: how it scores nodes by the table and by these.
 """
 
 from __future__ import annotations
@@ -14,22 +14,22 @@ from typing import Any, Final, NamedTuple, Protocol
 
 from webhook.kube.gpus import MODEL_LABELS
 from webhook.kube.pod import MAX_NAME, REQUIRED
-from webhook.kube.pod_requests import Demand
+from webhook.kube.pod_requests import PodRequests
 from webhook.nodes.table import Columns, Floats, Rows
 
 _MAX_POPULAR: Final = 64
 _EXACT: Final = 16
-"""Demands with up to this many GPUs are told apart by their exact number."""
+"""Kinds of pods with up to this many GPUs are told apart by their exact number."""
 Models = tuple[str, ...] | None
 """The GPU models that a pod is confined to; None: any."""
 _MAX_MODELS: Final = 64
 GroupKey = tuple[tuple[tuple[str, int], ...], Models]
 
 
-class PopularDemand(NamedTuple):
-    """A demand of running pods. `models`: the GPU models that it is confined to, as numbers in `Columns.model`; None: any."""
+class PopularRequests(NamedTuple):
+    """A kind of pod that runs. `models`: the GPU models that it is confined to, as numbers in `Columns.model`; None: any."""
 
-    demand: Demand
+    pod_requests: PodRequests
     models: tuple[int, ...] | None
     weight: float
     """Its weight among the GPU pods that run, 0 to 1."""
@@ -43,17 +43,17 @@ class View:
     version: int
     gpus: tuple[str, ...]
     """The resources that the policy calls GPUs and that some node has, sorted."""
-    popular: tuple[PopularDemand, ...] = ()
+    popular: tuple[PopularRequests, ...] = ()
     """Most frequent first; at most a few dozen."""
     cache: dict[str, Any] = field(default_factory=dict, compare=False)
     """For what strategies derive from this view, such as matrices of `popular`."""
 
 
 class Strategy(Protocol):
-    """Scores nodes for one demand; higher is better. Pure: it keeps no state but in `view.cache` and `columns.cache`.
+    """Scores nodes for one kind of pod; higher is better. Pure: it keeps no state but in `view.cache` and `columns.cache`.
 
-    The score of a node depends on its own row, the demand and the view, never on other rows. So scores are cached by pod
-    shape, and only changed rows are scored again. Rows that are dead or cannot take the demand are scored as well. Their
+    The score of a node depends on its own row, the kind of pod and the view, never on other rows. So scores are cached by pod
+    signature, and only changed rows are scored again. Rows that are dead or cannot take the pod are scored as well. Their
     scores are ignored, but computing them must not raise or warn. The caller breaks ties by node name.
 
     `webhook.placement.strategies.STRATEGIES` maps the names in the policy to strategies.
@@ -71,46 +71,46 @@ class Strategy(Protocol):
     def keeps_whole_nodes(self) -> bool:
         """Whether the last whole nodes are not used only to keep pods of one owner apart."""
 
-    def __call__(self, columns: Columns, rows: Rows, demand: Demand, view: View) -> Floats: ...
+    def __call__(self, columns: Columns, rows: Rows, pod_requests: PodRequests, view: View) -> Floats: ...
 
     def score_key(self, view: View) -> object:
         """The part of the view that scores depend on: they stay valid while it is equal."""
 
 
-class Demands:
-    """Counts of demands by namespace, with one method for each event of a pod.
+class RequestCounts:
+    """Counts the kinds of pods of each namespace, with one method for each event of a pod.
 
-    Demands within a factor of two in CPU, memory and other resources are counted as one, with their mean amounts.
+    Kinds of pods within a factor of two in CPU, memory and other resources are counted as one, with their mean amounts.
     Workloads differ in such details: a large job that comes in ten variants is still one job that needs whole nodes.
     """
 
     def __init__(self) -> None:
         self.version = 0
         """Rises when the counts have changed enough to score nodes again: every score depends on it."""
-        self._of_pod: dict[int | str, tuple[str, GroupKey, Demand]] = {}
+        self._of_pod: dict[int | str, tuple[str, GroupKey, PodRequests]] = {}
         self._groups: dict[str, dict[GroupKey, list[int]]] = {}
         """By namespace and key: the number of pods, then the sum of each resource."""
         self._changes = 0
         """Pods that came and went since the last version."""
 
-    def bound(self, uid: int | str, namespace: str, demand: Demand, models: Models) -> None:
+    def bound(self, uid: int | str, namespace: str, pod_requests: PodRequests, models: Models) -> None:
         """A pod runs. Pods without GPUs, and those that are known, change nothing."""
-        if uid in self._of_pod or (key := _group_key(demand, models)) is None:
+        if uid in self._of_pod or (key := _group_key(pod_requests, models)) is None:
             return
-        self._of_pod[uid] = namespace, key, demand
-        self._count(namespace, key, demand, 1)
+        self._of_pod[uid] = namespace, key, pod_requests
+        self._count(namespace, key, pod_requests, 1)
 
     def gone(self, uid: int | str) -> None:
         """A pod was deleted or finished. Does nothing if it was not counted."""
         if uid not in self._of_pod:
             return
-        namespace, key, demand = self._of_pod.pop(uid)
-        self._count(namespace, key, demand, -1)
+        namespace, key, pod_requests = self._of_pod.pop(uid)
+        self._count(namespace, key, pod_requests, -1)
 
-    def _count(self, namespace: str, key: GroupKey, demand: Demand, sign: int) -> None:
+    def _count(self, namespace: str, key: GroupKey, pod_requests: PodRequests, sign: int) -> None:
         by_key = self._groups.setdefault(namespace, {})
         sums = by_key.setdefault(key, [0] * (1 + len(key[0])))
-        for index, amount in enumerate((1, *[amount for _, amount in demand.requests])):
+        for index, amount in enumerate((1, *[amount for _, amount in pod_requests.requests])):
             sums[index] += sign * amount
         if not sums[0]:
             del by_key[key]
@@ -121,8 +121,8 @@ class Demands:
             self._changes = 0
             self.version += 1
 
-    def popular(self, models: Mapping[str, int], gpus: Collection[str]) -> tuple[PopularDemand, ...]:
-        """The demands for one of `gpus` with most weight, the heaviest first. `models`: the number of each GPU model, by name."""
+    def popular(self, models: Mapping[str, int], gpus: Collection[str]) -> tuple[PopularRequests, ...]:
+        """The kinds of pods with most weight for one of `gpus`, the heaviest first. `models`: the number of each GPU model."""
         merged: dict[GroupKey, list[float]] = {}
         asking = {
             namespace: found  # in one order, so that sums are the same on every sibling
@@ -143,19 +143,20 @@ class Demands:
         return tuple([_popular(key, sums, whole, models) for key, sums in heaviest[:_MAX_POPULAR]])
 
 
-def _popular(key: GroupKey, sums: list[float], whole: float, models: Mapping[str, int]) -> PopularDemand:
+def _popular(key: GroupKey, sums: list[float], whole: float, models: Mapping[str, int]) -> PopularRequests:
     means = [max(1, round(amount / sums[0])) for amount in sums[1:]]
-    demand = Demand(tuple(zip([name for name, _ in key[0]], means, strict=True)))
+    pod_requests = PodRequests(tuple(zip([name for name, _ in key[0]], means, strict=True)))
     numbers = None if key[1] is None else tuple(sorted([models[name] for name in key[1] if name in models]))
-    return PopularDemand(demand, numbers, sums[0] / whole)
+    return PopularRequests(pod_requests, numbers, sums[0] / whole)
 
 
-def _group_key(demand: Demand, models: Models) -> GroupKey | None:
-    """A key that demands of one group share: up to `_EXACT` GPUs exactly, all else to a factor of two. None without GPUs."""
-    if not any(["/" in name for name, _ in demand.requests]):
+def _group_key(pod_requests: PodRequests, models: Models) -> GroupKey | None:
+    """A key that similar pods share: up to `_EXACT` GPUs exactly, all else to a factor of two. None without GPUs."""
+    if not any(["/" in name for name, _ in pod_requests.requests]):
         return None
     amounts = [
-        (name, amount if "/" in name and amount <= _EXACT else -amount.bit_length()) for name, amount in demand.requests
+        (name, amount if "/" in name and amount <= _EXACT else -amount.bit_length())
+        for name, amount in pod_requests.requests
     ]
     return tuple(amounts), models
 
