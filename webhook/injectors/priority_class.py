@@ -38,11 +38,10 @@ from webhook.kube.other_gpus import KAI
 from webhook.kube.pod import OF_KUEUE, Pod, in_pod_group, labels_of
 from webhook.kube.record import outcome_of, record_of
 from webhook.text import quoted
+from webhook.vendors.catalogue import every
+from webhook.vendors.model import OwnQueues
 
-ORDERED_BY_OTHERS: Final = {
-    "volcano": "Volcano",  # orders the jobs of a queue by it, and preempts by it
-    "yunikorn": "YuniKorn",  # the same
-}
+ORDERED_BY_OTHERS: Final = {each.name: each.called for each in every(OwnQueues)}
 """Schedulers that order pods by their PriorityClass in queues of their own. So does Kueue, which a label of the pod names: it
 takes the priority of a workload from its template, which has no guess."""
 _NAME, _PRIORITY, _PREEMPTION = ("spec", "priorityClassName"), ("spec", "priority"), ("spec", "preemptionPolicy")
@@ -87,7 +86,7 @@ class PriorityClassName(Injector):
     """true: every new Job gets the PriorityClass in its template, not only those with `spec.scheduling`. For clusters with the
     feature gate WorkloadWithJob, where every Job makes a group."""
 
-    def gives_group(self, job: Mapping[str, Any], workload: Workload) -> bool:
+    def gives_group(self, job: dict[str, Any], workload: Workload) -> bool:
         """Whether a new Job gets the PriorityClass in its template.
 
         The API server refuses `scheduling` where the Job controller makes no groups. Source: pkg/controller/job

@@ -28,6 +28,7 @@ from webhook.vendors.nvsentinel import NVSENTINEL
 from webhook.vendors.others import OTHERS
 from webhook.vendors.tpu import TPU
 from webhook.vendors.volcano import VOLCANO
+from webhook.vendors.yunikorn import YUNIKORN
 
 VENDORS: tuple[Vendor, ...] = (
     NVIDIA,
@@ -54,4 +55,5 @@ VENDORS: tuple[Vendor, ...] = (
     ALIYUN,
     TENCENT,
     KOORDINATOR,
+    YUNIKORN,
 )
