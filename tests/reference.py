@@ -6,12 +6,13 @@
 import asyncio
 import re
 from collections.abc import Callable, Iterator
+from functools import partial
 from pathlib import Path
 from typing import Any, Final
 
 from typer.main import get_command
 
-from tests import policy_page
+from tests import policy_page, readers
 from tests.document import document
 from tests.e2e import theft_vectors
 from tests.vendors import page as vendors_page
@@ -179,6 +180,8 @@ PAGES: Final[dict[str, dict[str, Callable[[], Iterator[str]]]]] = {
     "cli.md": {"options": _options},
     "placement.md": {"criteria": _criteria},
     "operations.md": {"settings": _settings_of_the_server},
+    "beside.md": {"readers": readers.lines},
+    "../CONTRIBUTING.md": {"readers": partial(readers.lines, "docs/")},
 }
 """The generated parts of each page."""
 

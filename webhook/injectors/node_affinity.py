@@ -30,6 +30,16 @@ anti-affinity against others is gone: it tries these again within five minutes, 
 Fields: spec.affinity.nodeAffinity; spec.topologySpreadConstraints if the pod has none. Sources: k8s.io/component-helpers
 scheduling/corev1/nodeaffinity, pkg/scheduler/framework/plugins/nodeaffinity (scores are normalised to the best feasible node),
 and the filters in pkg/scheduler/framework/plugins.
+
+Read by:
+    kube-scheduler: scores nodes by it; filters them with `mode: required`
+    cluster-autoscaler: ignores preferences; adds no node for `mode: required`, since no new node has the name. It compares
+      pods of one controller whose affinity differs: ten groups, then one by one
+    Karpenter: takes the heaviest preference for required, and gives it up if it has to make a node. Versions before 1.5 do
+      not, so they make no node; no version does for `mode: required` (the record says so: `karpenter`)
+    Kueue, KAI, Volcano, YuniKorn: their pods get none, unless `requiredFor` names the scheduler
+    descheduler: [may evict by it](#descheduler)
+    quotas and others: the scheduler places pods with different affinity one by one (KEP-5598)
 """
 
 from collections.abc import Mapping

@@ -25,6 +25,15 @@ PriorityClass that the watch has shown. While the watch is not fresh they are re
 second call (`reinvocationPolicy: IfNeeded`). One that an earlier call set is not the pod's own: it is decided anew if another
 webhook has changed the pod since, and the pod may get back what it had without us. Sources:
 plugin/pkg/admission/priority/admission.go; KAI-Scheduler pkg/podgrouper/podgrouper/plugins/defaultgrouper.
+
+Read by:
+    kube-scheduler: orders its queue by priority, and preempts by it
+    cluster-autoscaler: adds nodes: only a priority below -10 brings none
+    Karpenter: counts it in the cost of emptying a node
+    Kueue, KAI, Volcano, YuniKorn: all order their queues by it, so their pods get one only if a label asks for it
+    descheduler: evicts lower priorities first, and none from `priorityThreshold` on
+    quotas and others: ResourceQuota counts pods by PriorityClass: [a guess changes no quota](injectors.md). The kubelet
+      evicts lower priorities first
 """
 
 from collections.abc import Iterable, Mapping

@@ -11,6 +11,16 @@ toleration: its author has to say which nodes it is for.
 
 Fields: spec.tolerations. Source: plugin/pkg/admission/extendedresourcetoleration (the in-tree plugin, which tolerates one exact
 form of taint).
+
+Read by:
+    kube-scheduler: may use nodes with the taint, and does not prefer them
+    cluster-autoscaler: adds nodes to a group with the taint
+    Karpenter: uses a NodePool with the taint
+    Kueue, KAI, Volcano, YuniKorn: Kueue reads those in templates, and adds those of the flavor; the others filter nodes by
+      them
+    descheduler: `RemovePodsViolatingNodeTaints` leaves the pod; `RemoveDuplicates` counts nodes with the taint as places
+      for it
+    quotas and others: the taint eviction controller leaves the pod on nodes with the taint and effect `NoExecute`
 """
 
 from collections.abc import Iterable, Mapping, Set

@@ -23,6 +23,15 @@ the chosen node alone. In mode `antiAffinity` the pod gets a preferred pod anti-
 selector.
 
 Fields: spec.topologySpreadConstraints, or spec.affinity.podAntiAffinity. KEP-895, KEP-3243.
+
+Read by:
+    kube-scheduler: scores nodes by it; filters them with `DoNotSchedule`
+    cluster-autoscaler: reads `DoNotSchedule` only
+    Karpenter: takes `ScheduleAnyway` for required first, so where Karpenter runs only `DoNotSchedule` is added
+    Kueue, KAI, Volcano, YuniKorn: Volcano scores nodes by it, YuniKorn filters them by `DoNotSchedule`, KAI does not read
+      it
+    descheduler: [may evict by it](#descheduler)
+    quotas and others: the scheduler places pods with a constraint one by one (KEP-5598)
 """
 
 from collections.abc import Mapping

@@ -19,6 +19,14 @@ component `manifests/components/every-pod` changes that.
 
 Fields: env of spec.containers and spec.initContainers without a GPU limit. Source: NVIDIA/nvidia-container-toolkit
 internal/config/image/cuda_image.go (VisibleDevices, IsLegacy); of other vendors, docs/vendors.md.
+
+Read by:
+    kube-scheduler: nothing
+    cluster-autoscaler: nothing
+    Karpenter: nothing
+    Kueue, KAI, Volcano, YuniKorn: nothing
+    descheduler: nothing
+    quotas and others: the node's GPU runtime reads the variable, and gives the container no device
 """
 
 from collections.abc import Iterable, Mapping
