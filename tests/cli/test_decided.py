@@ -113,7 +113,7 @@ PINNED = {"nodeAffinity": ["required", "gpu-a"]}
     [
         pytest.param(None, {"karpenter": "1.5"}, "Karpenter makes a node for this pod from version 1.5 on", id="a preference"),
         pytest.param(None, {"karpenter": "none"}, "no version of Karpenter makes a node for a pod that requires one by name: remove the name from its affinity", id="its own requirement"),
-        pytest.param(None, {"karpenter": "none", "units": PINNED}, "no version of Karpenter makes a node for a pod that requires one by name: in the policy set injectors.nodeAffinity.mode to preferred, and remove its scheduler from placement.requiredFor", id="ours"),
+        pytest.param(None, {"karpenter": "none", "units": PINNED}, "no version of Karpenter makes a node for a pod that requires one by name: in the policy remove its scheduler from placement.requiredFor", id="ours"),
         pytest.param("gpu-b", {"karpenter": "1.5"}, None, id="it has a node"),
         pytest.param(None, {}, None, id="no Karpenter"),
         pytest.param(None, {"karpenter": "2\n"}, None, id="what the webhook never writes"),

@@ -16,7 +16,7 @@ PriorityClass, and a warning, where the PriorityClass
 - moves the pod into a ResourceQuota that is scoped by PriorityClass, or out of one. (That the API server may demand such a quota,
   `limitedResources`, is not visible here.)
 
-Nor does it get one by a guess where others order pods by that number: see `ORDERED_BY_OTHERS`. `gpu-admission doctor` names
+Nor does it get one by a guess where others order pods by that number (`webhook/kube/schedulers.py`). `gpu-admission doctor` names
 each of these (`guessedClasses`). A label that asks for the class gives the PriorityClass all the same.
 
 Fields: spec.priorityClassName, spec.priority and spec.preemptionPolicy. The Priority plugin computes the last two before we
@@ -37,7 +37,7 @@ Read by:
 """
 
 from collections.abc import Iterable, Mapping
-from typing import Any, ClassVar, Final
+from typing import Any, ClassVar
 
 from webhook.framework.cluster_view import PriorityClass, Workload
 from webhook.framework.interface import Context, Edit, Gpus, Injector, Outcome
@@ -46,13 +46,9 @@ from webhook.kube.json_patch import Path
 from webhook.kube.other_gpus import KAI
 from webhook.kube.pod import OF_KUEUE, Pod, in_pod_group, labels_of
 from webhook.kube.record import outcome_of, record_of
+from webhook.kube.schedulers import ORDERED_BY_OTHERS
 from webhook.text import quoted
-from webhook.vendors.catalogue import every
-from webhook.vendors.model import OwnQueues
 
-ORDERED_BY_OTHERS: Final = {each.name: each.called for each in every(OwnQueues)}
-"""Schedulers that order pods by their PriorityClass in queues of their own. So does Kueue, which a label of the pod names: it
-takes the priority of a workload from its template, which has no guess."""
 _NAME, _PRIORITY, _PREEMPTION = ("spec", "priorityClassName"), ("spec", "priority"), ("spec", "preemptionPolicy")
 _FIELDS = (_NAME, _PRIORITY, _PREEMPTION)
 

@@ -12,6 +12,7 @@ from webhook.devices.source_kai import KAI
 from webhook.kube.pod import Pod, controller_reference, labels_of, priority_of
 from webhook.kube.pod_requests import counted_requests
 from webhook.kube.quantity import parse_quantity
+from webhook.kube.schedulers import queueing
 from webhook.nodes.usage import is_unschedulable, nominated_priority
 from webhook.placement.constraints import Mask
 from webhook.placement.feasible import BY_DRA, NO_GPU
@@ -252,7 +253,12 @@ def preemption(case: Case, only_full: Mask) -> Iterator[Cause]:
     """Nodes on which preemption would make room, but the pod's priority class never preempts. `only_full`: nodes that nothing
     but the lack of resources excludes."""
     s, spec = case.situation, case.pod["spec"]
-    if spec.get("preemptionPolicy") != "Never" or not gpus_of(case.pod, s.policy) or not only_full.any():
+    if (
+        queueing(case.pod)
+        or spec.get("preemptionPolicy") != "Never"
+        or not gpus_of(case.pod, s.policy)
+        or not only_full.any()
+    ):
         return
     rows = np.zeros_like(only_full)
     rows[[row for row in np.flatnonzero(only_full).tolist() if victims(case, row)]] = True
