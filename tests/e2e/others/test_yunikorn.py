@@ -36,7 +36,8 @@ _BY = {"schedulerName": "yunikorn"}
 
 
 def _app(name: str) -> dict[str, str]:
-    return {"applicationId": name}
+    """The label of an application, which is one in all namespaces, and for a while after its pods have ended."""
+    return {"applicationId": f"{name}-{uuid.uuid4().hex[:6]}"}
 
 
 def _gang(name: str, pods: int, gpus: int) -> Json:
