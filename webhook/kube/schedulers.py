@@ -8,8 +8,8 @@ from webhook.vendors.catalogue import every
 from webhook.vendors.model import OwnQueues
 
 ORDERED_BY_OTHERS: Final = {each.name: each.called for each in every(OwnQueues)}
-"""Those that order pods by their PriorityClass. So does Kueue, which a label of the pod names: it takes the priority of a workload
-from its template, which has no guess. KAI and Run:ai have priorities of their own."""
+"""Those that order pods by their PriorityClass. So does Kueue, which a label of the pod names: it takes the priority of a
+workload from its template, which has no guess. KAI and Run:ai have priorities of their own."""
 
 
 def queueing(pod: Pod) -> str:

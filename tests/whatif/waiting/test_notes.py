@@ -1,4 +1,7 @@
-"""What is said of a waiting pod beside its causes: preemption, who is ahead, whether a node will come, and opting in."""
+"""What is said of a waiting pod beside its causes: preemption, who is ahead, whether a node will come, and opting in.
+
+Covers kube.schedulers.
+"""
 
 from pathlib import Path
 
