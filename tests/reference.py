@@ -12,7 +12,7 @@ from typing import Any, Final
 
 from typer.main import get_command
 
-from tests import policy_page, readers
+from tests import policy_page, readers, spellings
 from tests.document import document
 from tests.e2e import theft_vectors
 from tests.vendors import page as vendors_page
@@ -173,7 +173,7 @@ def _settings(rule: Rule) -> Iterator[str]:
 
 PAGES: Final[dict[str, dict[str, Callable[[], Iterator[str]]]]] = {
     "vendors.md": {"vendors": vendors_page.lines},
-    "ways.md": {"ways": theft_vectors.lines},
+    "ways.md": {"ways": theft_vectors.lines, "spellings": spellings.lines},
     "rules.md": {"table": table, "reference": details},
     "policy.md": {"policy": policy_page.lines},
     "metrics.md": {"metrics": _metrics},
