@@ -14,7 +14,7 @@ from webhook.admission.words import finding_line
 from webhook.cli import options
 from webhook.cli.cluster.load import has_cluster
 from webhook.cli.decided import of_record, show_decision
-from webhook.cli.reading import decided_by, measure_gpus, namespace_of, no_cluster, policy_of, snapshot_of
+from webhook.cli.reading import measure_gpus, namespace_of, no_cluster, policy_of, say_by, snapshot_of
 from webhook.cli.reports import REPORTS
 from webhook.cli.terminal import COULD_NOT, DIFF_COLOURS, REFUSED, diff, document, out, say, show, table
 from webhook.cli.why import cause_lines
@@ -83,7 +83,7 @@ def try_(
     if not outcome.tried and not outcome.errors:
         raise BadInput(f"{', '.join(files)}: {NO_PODS}")
     _show(outcome, snapshot, output)
-    say(f"tried {snapshot.read_from}, by {decided_by(policy, snapshot)}", "dim")
+    say_by(policy, snapshot, f"tried {snapshot.read_from}, ")
     raise typer.Exit(COULD_NOT if outcome.errors else 0 if all(each.good for each in outcome.tried) else REFUSED)
 
 

@@ -133,9 +133,14 @@ class Snapshot:
     @cached_property
     def policy(self) -> Policy | None:
         """The policy in the ConfigMap; None if there is none, or it could not be read. Raises PolicyError."""
+        text = self.policy_text
+        return None if text is None else offline.load_policy(text)
+
+    @property
+    def policy_text(self) -> str | None:
         config_map = self.named("ConfigMap").get((self.release.namespace, OUR_POLICY))
         text = ((config_map or {}).get("data") or {}).get(KEY)
-        return offline.load_policy(text) if isinstance(text, str) else None
+        return text if isinstance(text, str) else None
 
 
 def complete(name: str, obj: Object) -> Object:
