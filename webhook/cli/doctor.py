@@ -131,7 +131,9 @@ def results(snapshot: Snapshot, named: str | None = None) -> Iterator[Result]:
             text = f"it is for gpu-admission {later}, and this command is {PROGRAM}: it cannot be checked"
             yield Result("policy", "unknown", text, "use the command of that version")
         else:
-            text = f"{plural(len(error.problems), 'problem')}: {listed(error.problems, 2)}; the last good one is in force"
+            text = (
+                f"{plural(len(error.problems), 'problem')}: {listed(error.problems, 2)}; the last good one is in force"
+            )
             step = f"{shlex.join(snapshot.release.edit_policy)}, then gpu-admission policy lint"
             yield Result("policy", "broken", text, step)
         policy = load_policy()
