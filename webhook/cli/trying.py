@@ -26,8 +26,8 @@ from webhook.policy.model import Policy
 from webhook.text import listed, no_such, number_of, plural, quoted
 from webhook.whatif.answers import KINDS
 from webhook.whatif.cluster.report import stays
-from webhook.whatif.cluster.snapshot import Object, Snapshot, key_of
-from webhook.whatif.manifests import NO_PODS, Planned, claims_in, planned_in, texts_of
+from webhook.whatif.cluster.snapshot import Object, Snapshot
+from webhook.whatif.manifests import NO_PODS, Planned, planned_in, put_beside, texts_of
 from webhook.whatif.offline import opted_in
 from webhook.whatif.tried import FREE, Outcome, Tried, try_pods
 
@@ -102,13 +102,10 @@ def _world(
 def read_files(
     snapshot: Snapshot, policy: Policy, namespace: str | None, files: Iterable[str]
 ) -> tuple[list[Planned], list[BadInput]]:
-    """The pods that these files would create, and what of them cannot be read. Their claims are added to the snapshot."""
+    """The pods that these files would create, and what of them cannot be read. The rest of the files is added to the snapshot."""
     planned, errors, left_out = list[Planned](), list[BadInput](), set[str]()
     for name, text in texts_of(files):
-        claims = claims_in(text, name, namespace)
-        for each in claims:
-            others = [other for other in snapshot.of(each["kind"]) if key_of(other) != key_of(each)]
-            snapshot.objects[each["kind"]] = [*others, each]
+        put_beside(snapshot, text, name, namespace)
         for plan in planned_in(text, name, policy, namespace, left_out):
             if isinstance(plan, BadInput):
                 errors.append(plan)

@@ -72,6 +72,12 @@ class Snapshot:
     def of(self, kind: str) -> list[Object]:
         return self.objects.get(kind, [])
 
+    def put(self, obj: Object) -> None:
+        """Add an object, in place of one that is called the same."""
+        kind = str(obj["kind"])
+        self.objects[kind] = [*[each for each in self.of(kind) if key_of(each) != key_of(obj)], obj]
+        self._indexes.pop(kind, None)
+
     def named(self, kind: str) -> Mapping[tuple[str, str], Object]:
         """The objects of a kind by namespace ("" if the kind has none) and name."""
         index = self._indexes.get(kind)
