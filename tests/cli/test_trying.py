@@ -404,6 +404,14 @@ def test_a_policy_in_the_snapshot_decides(tmp_path: Path, file: Any) -> None:
     assert (other.exit_code, other.stderr) == (0, f"tried on {known}, by the shipped policy\n")
 
 
+def test_what_the_hook_does_not_say_of_templates_is_said(tmp_path: Path, file: Any) -> None:
+    text = "profiles: {default: {templates: {mode: 'off'}}}"
+    known = with_policy(tmp_path, text, *NODES, OPTED_IN)
+    result = call("try", "-f", file(deployment("greedy", 2, 64)), "-n", "team", "--from", known)
+    assert (result.exit_code, "[gpuFits]" in result.stdout) == (1, True), result.stdout
+    assert "deployment/greedy: 2 pods of 64 nvidia.com/gpu: refused" in result.stdout
+
+
 def test_a_policy_of_the_cluster_that_cannot_be_used_is_said_and_ends_nothing(tmp_path: Path, file: Any) -> None:
     known = with_policy(tmp_path, "gpu: []", *NODES, OPTED_IN)
     result = call("try", "-f", file(pod("one", 1)), "-n", "team", "--from", known)

@@ -113,9 +113,6 @@ class Cluster(Protocol):
     def namespace_labels(self, namespace: str) -> Mapping[str, str] | None:
         """The labels of a namespace. None if the namespace is not known."""
 
-    def budget_covers(self, namespace: str, labels: Mapping[str, str]) -> bool | None:
-        """Whether a PodDisruptionBudget of the namespace selects a pod with these labels. None if that is not known."""
-
     def quota_covering(self, namespace: str, priority_class: str, *, but: str) -> str:
         """The name of a ResourceQuota of the namespace that counts pods of one PriorityClass and none of another (`but`); "" as a
         PriorityClass is none. "" if no such quota is known."""

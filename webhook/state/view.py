@@ -16,7 +16,7 @@ from webhook.kube.quantity import quantity_text
 from webhook.kube.stores import Answers
 from webhook.kube.taints import Taint
 from webhook.nodes.nodes import Nodes
-from webhook.state.objects import Autoscalers, Budgets, ByName, Freshness, LimitRanges, Quotas, VolumeClaim
+from webhook.state.objects import Autoscalers, ByName, Freshness, LimitRanges, Quotas, VolumeClaim
 from webhook.text import quoted
 
 T = TypeVar("T")
@@ -37,7 +37,6 @@ class State(Protocol):
     slices: Slices
     device_requests: DeviceRequests
     node_pools: ByName[Mapping[str, str]]
-    budgets: Budgets
     quotas: Quotas
     autoscalers: Autoscalers
     freshness: Freshness
@@ -81,10 +80,6 @@ class StateView:
 
     def namespace_labels(self, namespace: str) -> Mapping[str, str] | None:
         return self._state.namespaces.get(namespace)
-
-    def budget_covers(self, namespace: str, labels: Mapping[str, str]) -> bool | None:
-        known = self.fresh and "poddisruptionbudgets" in self._state.freshness.listed
-        return self._state.budgets.covers(namespace, labels) if known else None
 
     def quota_covering(self, namespace: str, priority_class: str, *, but: str) -> str:
         return self._state.quotas.covering(namespace, priority_class, but=but)

@@ -68,6 +68,11 @@ class Tried:
         return self.plan.document.request.namespace
 
     @property
+    def serves(self) -> tuple[int, str]:
+        """The number of pods, and the class of their workload."""
+        return self.pods, self.verdict.mutated.workload
+
+    @property
     def refused(self) -> bool:
         return self.verdict.outcome == "refused"
 
@@ -105,6 +110,8 @@ def try_pods(snapshot: Snapshot, policy: Policy, planned: Iterable[Planned], *, 
     for plan in planned:
         try:
             found.append(tried := admission.tried(plan))
+            if tried.verdict.asked and (lacks := before.budgets.lacks(tried.verdict.decided, *tried.serves)):
+                tried.notes.append(lacks)
         except BadInput as error:
             errors.append(error)
             continue
