@@ -147,7 +147,7 @@ class Tolerations(Injector):
 
 
 def _too_late(taints: Iterable[Taint]) -> str | None:
-    """What to tell the author of a DaemonSet: its controller reads the template (daemon_controller.go, NodeShouldRunDaemonPod)."""
+    """For the author of a DaemonSet, whose controller reads the template (daemon_controller.go, NodeShouldRunDaemonPod)."""
     if not (texts := sorted({bare(taint.text) for taint in taints if taint.effect != "PreferNoSchedule"})):
         return None
     words = "a DaemonSet makes pods only for nodes whose taints its template tolerates"

@@ -199,8 +199,12 @@ def _taken(case: Case, name: str, amount: int, off: Mask, able: Mask, asks: str)
         fixes = [Fix(f"ask for {each} in each of more pods", pod=change(str(each)))] if each else []
         fixes = [*fixes, Fix("let one node be emptied"), *waits]
         return s.cause("gpusFragmented", f"GPUs are free but apart: {amounts}", off, alone, *fixes)
-    fixes = [*_less(case, name, amount, best, more=where), *waits]
-    return s.cause("gpusTaken", f"all GPUs are taken: {amounts}", off, alone, *fixes, "add a node")
+    fixes = [
+        *_less(case, name, amount, best, more=where),
+        *waits,
+        *([] if case.daemon and waits else [Fix("add a node")]),
+    ]
+    return s.cause("gpusTaken", f"all GPUs are taken: {amounts}", off, alone, *fixes)
 
 
 def _most_free(case: Case, name: str, rows: Mask) -> int:
