@@ -106,8 +106,8 @@ class ClusterFacts:
     knows_priority_classes: bool = True
     offers: Mapping[str, Mapping[str, int]] = field(default_factory=dict)
     """Node name to its allocatable extended resources."""
-    labels: Mapping[str, Mapping[str, str]] = field(default_factory=dict)
-    """Node name to its labels."""
+    labels: Mapping[str, Mapping[str, str | None]] = field(default_factory=dict)
+    """Node name to its labels; None: without this one."""
     taints: tuple[Taint, ...] = ()
     """The taints of every node."""
     namespaces: Mapping[str, Mapping[str, str]] = field(default_factory=dict)

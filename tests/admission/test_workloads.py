@@ -22,8 +22,9 @@ from tests.admission.templates import (
     validated,
 )
 from tests.builders import GPU, TWO_NODES, ClusterFacts, container
-from tests.controlplane.nodes import Json, node
+from tests.controlplane.nodes import GPU_TAINT, Json, node
 from tests.controlplane.objects import job, pod
+from tests.devices.dra import gpus_of
 from tests.served import NOW, Server, after
 from tests.state.objects import state
 from webhook.admission import workloads
@@ -271,6 +272,28 @@ def test_what_the_pods_will_get_is_no_warning() -> None:
     labelled = deployment(labels={"workload-type": "inference"})
     (warning,) = warnings_of(validated(asked(labelled), policy()))
     assert warning.startswith("cpuPerGpu: no CPU and no memory for 1 GPU"), "what nobody adds"
+
+
+def test_the_rule_about_missing_spread_sees_what_pods_with_claims_will_get() -> None:
+    claiming = deployment({"claims": [{"name": "gpu"}]}, replicas=4)
+    claiming["spec"]["template"]["spec"]["resourceClaims"] = [{"name": "gpu", "resourceClaimTemplateName": "gpu"}]
+    of = replace(TWO_NODES, devices=(gpus_of("a"),))
+    warnings = warnings_of(validated(asked(claiming), policy(), of))
+    assert not any(text.startswith("spreadMissing") for text in warnings)
+
+
+def test_a_daemon_set_must_tolerate_the_taints_itself() -> None:
+    """Its controller makes pods only for nodes whose taints the template tolerates."""
+    of = state([node("a", taints=[GPU_TAINT]), node("b", taints=["sku=gpu:NoSchedule"])])
+    made = deployment()
+    daemons = made | {"kind": "DaemonSet"}
+    late = (
+        "a DaemonSet makes pods only for nodes whose taints its template tolerates: add tolerations of "
+        "nvidia.com/gpu=present:NoSchedule, sku=gpu:NoSchedule to the template"
+    )
+    assert late in told(daemons, of)
+    assert late not in told(made, of)
+    assert not any(text.startswith("a DaemonSet") for text in told(daemons, state([node("a")])))
 
 
 def test_labels_of_a_template_count_as_those_of_its_pods_do() -> None:

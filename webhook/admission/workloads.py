@@ -233,8 +233,8 @@ def _findings(
     """
     pod = context.pod
     changes += [context.workload.warning, switch_warning(pod.json)]
-    if context.pod.gpu_names:
-        found = injected(policy.units[profile.name].injectors, Edit(pod.json), context)
+    if injectors := policy.injectors_for(profile.name, pod):
+        found = injected(injectors, Edit(pod.json), context)
         changes += [outcome.warning for outcome in found.outcomes.values()]
         pod = found.pod
     context = context._replace(claimed=context.cluster.claimed(pod.json, context.namespace))

@@ -36,6 +36,9 @@ _NO_CLUSTER: Final = (
     "without a cluster or a snapshot: nodes, quotas and priorities are not known, and no node is chosen"
 )
 _LEFT: Final = ("free GPUs", "free slices", "free shares", "whole nodes")
+_UNKNOWN: Final = (
+    ". If they make pods, these were not tried: templates.custom of the policy can name where their templates are"
+)
 _MAX_ADDED: Final = 10_000
 
 
@@ -103,7 +106,7 @@ def read_files(
     snapshot: Snapshot, policy: Policy, namespace: str | None, files: Iterable[str]
 ) -> tuple[list[Planned], list[BadInput]]:
     """The pods that these files would create, and what of them cannot be read. The rest of the files is added to the snapshot."""
-    planned, errors, left_out = list[Planned](), list[BadInput](), set[str]()
+    planned, errors, left_out = list[Planned](), list[BadInput](), set[tuple[str, str]]()
     for name, text in texts_of(files):
         put_beside(snapshot, text, name, namespace)
         for plan in planned_in(text, name, policy, namespace, left_out):
@@ -115,8 +118,13 @@ def read_files(
                 raise BadInput(
                     f"{plan.document.where}: names no namespace, and {quoted('default')} has not opted in: give -n"
                 )
-    if left_out:
-        say(f"left out, since they make no pods: {listed(sorted(map(quoted, left_out)), 10)}", "dim")
+    built_in = {(group, kind) for group, kind in left_out if "." not in group or group.endswith(".k8s.io")}
+    for why, kinds, more in (
+        ("they make no pods", built_in, ""),
+        ("no pod template is known in them", left_out - built_in, _UNKNOWN),
+    ):
+        if kinds:
+            say(f"left out, since {why}: {listed(sorted([quoted(kind) for _, kind in kinds]), 10)}{more}", "dim")
     return planned, errors
 
 

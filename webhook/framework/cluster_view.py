@@ -157,6 +157,9 @@ class Cluster(Protocol):
     def domains(self, topology_key: str, gpus: Gpus) -> int:
         """The number of different values that a label has on the nodes with GPUs."""
 
+    def unlabelled(self, topology_key: str, gpus: Gpus) -> bool:
+        """Whether a node with GPUs does not have this label."""
+
     def resources(self) -> Mapping[str, int]:
         """Every extended resource that a node lists, with the largest allocatable amount of one node now. That is 0 where every
         node lists 0, for example while a device plugin restarts."""

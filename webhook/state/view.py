@@ -132,6 +132,13 @@ class StateView:
     def domains(self, topology_key: str, gpus: Gpus) -> int:
         return self._cached(("domains", topology_key, gpus.key), lambda: len(self._codes(topology_key, gpus)))
 
+    def unlabelled(self, topology_key: str, gpus: Gpus) -> bool:
+        def answer() -> bool:
+            column, mask = self._state.nodes.labels.column(topology_key), self._state.nodes.with_gpus(gpus)
+            return bool(mask.any() if column is None else (column.padded(len(mask))[: len(mask)][mask] == 0).any())
+
+        return self._cached(("unlabelled", topology_key, gpus.key), answer)
+
     def resources(self) -> Mapping[str, int]:
         def answer() -> dict[str, int]:
             installed = self._state.nodes.columns.installed

@@ -72,12 +72,12 @@ def put_beside(snapshot: Snapshot, text: bytes, name: str, namespace: str | None
 
 
 def planned_in(
-    text: bytes, name: str, policy: Policy, namespace: str | None, left_out: set[str] | None = None
+    text: bytes, name: str, policy: Policy, namespace: str | None, left_out: set[tuple[str, str]] | None = None
 ) -> Iterator[Planned | BadInput]:
     """The pods of the text of one file, in order, with a BadInput in place of each bad document.
 
-    `name`: the file's name in messages. `namespace`: of objects that name none. `left_out` gets the kinds of objects that make
-    no pods. Raises BadInput if it is neither YAML nor JSON.
+    `name`: the file's name in messages. `namespace`: of objects that name none. `left_out` gets group and kind of objects
+    in which no pods are known. Raises BadInput if it is neither YAML nor JSON.
     """
     for document in documents(text, name):
         if isinstance(document, BadInput):
@@ -90,7 +90,7 @@ def planned_in(
             continue
         yield from made
         if not made and left_out is not None and document.request.kind not in _BESIDE:
-            left_out.add(document.request.kind)
+            left_out.add((document.request.group, document.request.kind))
 
 
 def _with_namespace(document: Document, namespace: str | None) -> Document:

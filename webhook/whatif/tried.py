@@ -249,9 +249,9 @@ class Admission:
 
 
 def _daemons(situation: Situation, tried: Tried, admission: Admission) -> None:
-    """Put a pod of a DaemonSet on each node that is for it."""
-    pod = as_daemon(tried.verdict.decided)
-    names, fits = eligible(situation, pod)
+    """Put a pod of a DaemonSet on each node that is for it by its template: the controller does not know what its pods get."""
+    names, _ = eligible(situation, as_daemon(tried.verdict.brought))
+    _, fits = eligible(situation, as_daemon(tried.verdict.decided))
     tried.pods = len(names)
     for name in names[:MAX_PODS]:
         each = as_daemon(admission.admit(tried), name)

@@ -76,6 +76,21 @@ def test_the_cause_of_waiting(tmp_path: Path, word: str, text: str, objects: lis
     assert said[word].fix
 
 
+@pytest.mark.parametrize(
+    ("objects", "word", "fix"),
+    [
+        pytest.param([node("n", 0), node("m")], "noGpus", "leave these nodes out, by the nodeSelector in the template of daemonset/burn in team", id="without GPUs"),
+        pytest.param([node("n"), held(8, "n"), node("m")], "gpusTaken", "wait for pod/on-n in team (8 nvidia.com/gpu on n) to end", id="full"),
+    ],
+)  # fmt: skip
+def test_a_pod_of_a_daemon_set_is_for_one_node(tmp_path: Path, objects: list[Json], word: str, fix: str) -> None:
+    """Another node, or a new one, is no help: it has a pod of its own."""
+    made = by("DaemonSet", "burn", "d", waiting(affinity=required("metadata.name", "In", "n", part="matchFields")))
+    daemons = obj("DaemonSet", "burn") | {"metadata": {"name": "burn", "namespace": "team", "uid": "d"}}
+    (cause,) = answer(tmp_path, *objects, daemons, made).causes
+    assert (cause.cause, cause.fix) == (word, fix)
+
+
 def test_each_pod_that_has_its_answer_is_told(tmp_path: Path) -> None:
     told: list[tuple[int, int]] = []
     waits = [placed(pod(f"w{n}", 3), None) for n in range(3)]

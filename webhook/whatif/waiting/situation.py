@@ -16,7 +16,7 @@ from webhook.devices.sources import SOURCES
 from webhook.devices.types import PUBLISHED, DeviceClaim
 from webhook.kube.gpus import GPU_KINDS
 from webhook.kube.kinds import KINDS
-from webhook.kube.pod import Pod, priority_of
+from webhook.kube.pod import Pod, controller_reference, priority_of
 from webhook.kube.pod_requests import PodRequests, counted_requests
 from webhook.kube.schedulers import queueing
 from webhook.nodes.table import Integers
@@ -264,6 +264,18 @@ class Case:
     @property
     def namespace(self) -> str:
         return str(self.pod["metadata"]["namespace"])
+
+    @cached_property
+    def daemon(self) -> bool:
+        """Whether it is a pod of a DaemonSet: it is for one node, and each other node has one of its own."""
+        return (controller_reference(self.pod) or {}).get("kind") == "DaemonSet"
+
+    @cached_property
+    def nodes(self) -> Mask:
+        """The nodes among which the scheduler may choose: for a pod of a DaemonSet its own, if there is one."""
+        s = self.situation
+        own = s.alive & ~failing(s, self.judgement.pinned(s.nodes, s.rows))
+        return own if self.daemon and own.any() else s.alive
 
     @cached_property
     def wants(self) -> Wants:
