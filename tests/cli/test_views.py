@@ -3,6 +3,7 @@
 Covers state.gpu_amounts, whatif.cluster.devices, whatif.waiting.free_gpus, whatif.waiting.causes.
 """
 
+import re
 from collections.abc import Iterable
 from pathlib import Path
 
@@ -10,11 +11,13 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from tests.cli import vendors
 from tests.cli.mixed import BOTH, CLASSES, DEVICES, DRIVER, EVERYTHING, GPU, WANTED
 from tests.cli.objects import TAKEN, snapshot, write
 from tests.controlplane.nodes import node
 from tests.devices import dra
 from tests.placement.claiming import cluster, partitioned
+from webhook.cli.checks.nodes import same_names
 from webhook.cli.cluster.anonymous import anonymous
 from webhook.cli.cluster.load import read_snapshot, write_snapshot
 from webhook.cli.drain import drainable
@@ -32,6 +35,8 @@ from webhook.whatif.tried import try_pods
 HAMI, VOLCANO = VGPUS
 
 POLICY = load_policy()
+KINDS = {"whole": "free", "slice": "freeSlices", "share": "freeShares"}
+"""How `try` calls what is free of each."""
 
 
 def summed(rows: Iterable[tuple[str, float]]) -> dict[str, float]:
@@ -122,6 +127,51 @@ def test_without_claims_it_is_not_known_what_is_free_of_the_devices_of_dra(tmp_p
     read = read_snapshot(write(tmp_path, *objects, kinds=kinds))
     assert gpu_amounts(read.state, POLICY.gpus)[GPU].offered.sum() == 0
     assert DRIVER not in gpu_amounts(read.state, POLICY.gpus)
+
+
+# --- nodes of every vendor --------------------------------------------------------------------------------------------
+
+
+@pytest.fixture
+def of_vendors(tmp_path: Path) -> Snapshot:
+    return snapshot(tmp_path, *vendors.OBJECTS)
+
+
+def test_every_view_counts_the_gpus_of_every_vendor_alike(of_vendors: Snapshot) -> None:
+    found = report(of_vendors, POLICY, gpu_nodes(of_vendors, POLICY))
+    counted = {each["name"]: {of: (n["total"], n["allocated"]) for of, n in each["gpus"].items()} for each in found}
+    assert counted == vendors.WANTED
+    amounts = [(of, *each) for held in vendors.WANTED.values() for of, each in held.items()]
+    total, has = (summed([(each[0], each[at]) for each in amounts]) for at in (1, 2))
+    withdrawn = {vendors.GPU: 16}
+    free = {of: round(total[of] - has[of] - withdrawn.get(of, 0), 3) for of in total}
+
+    metrics = count(of_vendors.state, POLICY.gpus, Health(), {}).gpus
+    assert summed([(of, amount) for (of, _, _), amount in metrics.items()]) == total
+    assert summed([(of, amount) for (of, _, word), amount in metrics.items() if word == "free"]) == free
+
+    page = [each for each in Picture(of_vendors, POLICY).document["totals"] if each["model"] is not None]
+    assert summed([(each["resource"], each["total"]) for each in page]) == total
+    assert summed([(each["resource"], each["free"]) for each in page]) == free
+
+    tried = try_pods(of_vendors, POLICY, []).gpus
+    assert {of: sum(n[key]["before"] for key in KINDS.values() if key in n) for of, n in tried.items()} == free
+    assert drainable(of_vendors, POLICY)["freeGpus"] == sum(free.values())
+
+
+def test_every_view_says_alike_what_one_of_a_resource_is(of_vendors: Snapshot) -> None:
+    nodes, wanted = of_vendors.state.nodes, dict[tuple[str, str], float]()
+    assert {on: (of, nodes.one_of(on, of).kind) for on, (of, _) in vendors.ONES.items()} == vendors.ONES
+    for on, (of, kind) in vendors.ONES.items():
+        total, has = vendors.WANTED[on][of]
+        wanted[of, kind] = wanted.get((of, kind), 0) + total - has
+
+    tried = try_pods(of_vendors, POLICY, []).gpus
+    assert {(of, kind): tried[of][KINDS[kind]]["before"] for of, kind in wanted} == wanted
+    for of in (vendors.GPU, vendors.AMD):
+        (said,) = [each.text for each in same_names(of_vendors, POLICY) if of in each.text]
+        for on, (resource, kind) in vendors.ONES.items():
+            assert resource != of or on in re.split("[ ,:]+", next(t for t in said.split(" and ") if kind in t))
 
 
 # --- numbers of any cluster -------------------------------------------------------------------------------------------

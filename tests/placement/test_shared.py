@@ -5,6 +5,7 @@ from typing import Any
 import pytest
 
 from tests.builders import GPUS
+from tests.cli.mixed import HAMI
 from tests.controlplane.nodes import node
 from tests.controlplane.objects import pod
 from tests.state.objects import GPU, placer, state, stored
@@ -111,6 +112,17 @@ def test_a_pod_that_would_get_several_shares_is_told_so(
         assert found.warning.startswith(
             "only nodes where nvidia.com/gpu is not a whole GPU have room for 2 now, such as a ("
         )
+
+
+def test_slots_of_cards_that_a_scheduler_of_parts_shares_are_no_gpus() -> None:
+    """HAMi calls them as the plain device plugin calls whole GPUs, and no label says so."""
+    cards = {HAMI.said.registered: "".join(f"GPU-{n},10,80000,100,A100,0,true:" for n in range(2))}
+    nodes = [node("a", 2, resources={GPU: "20"}, annotations=cards), node("b")]
+    assert ranked(state(nodes), 2, "pack") == ["b", "a"]
+    of = state(nodes, [stored("x", 7, on="b")])
+    found = placer(of).place(AskedPod(pod("p", 2), GPUS), of.view(0), DEFAULTS, "pack")
+    assert (found.nodes[0].node, f"such as a ({HAMI.said.registered})" in (found.warning or "")) == ("a", True)
+    assert "require other nodes: by a label" in (found.warning or "")
 
 
 @by_way

@@ -18,6 +18,7 @@ from webhook.kube.gpus import (
     MODEL_LABELS,
     WHOLE_GPU,
     Gpus,
+    One,
     is_same_vendor,
     one_on,
 )
@@ -113,6 +114,8 @@ class Nodes:
         """The siblings, between which the nodes are divided."""
         self._sibling = sibling
         self._status_numbers = {Status(): 0}
+        self._ones: dict[str, dict[str, One]] = {}
+        """By node and resource, what one of it is there, if that is no whole GPU."""
         self._free_rows: list[int] = []
         self._unordered = False
         self._undivided = False
@@ -157,8 +160,15 @@ class Nodes:
                 columns.models.append(model)
             columns.model[row] = columns.models.index(model)
             self._undivided = True
-        ones = [one_on(name, "whole", labels, allocatable.get(name, 0)) for name in DIVIDED]
-        one = next((each for each in ones if each.kind != "whole"), WHOLE_GPU)
+        published = {each: found for each in SOURCES if (found := each.devices(node)) is not None}
+        cards = {each.resource: (each, len(found.devices)) for each, found in published.items() if found.devices}
+        ones = {name: one_on(name, "whole", labels, allocatable.get(name, 0)) for name in DIVIDED}
+        for name in [name for name in DIVIDED if name in cards and ones[name].kind == "whole"]:
+            source, count = cards[name]
+            shares = max(2.0, allocatable.get(name, 0) / count)
+            ones[name] = One("share", shares=shares, said=source.annotations[0], alone=True)
+        self._ones[metadata["name"]] = {name: one for name, one in ones.items() if one.kind != "whole"}
+        one = next(iter(self._ones[metadata["name"]].values()), WHOLE_GPU)
         columns.one[row], columns.slices[row], columns.sharing[row] = GPU_KINDS.index(one.kind), one.slices, one.shares
         if status != self.statuses[columns.status[row]]:
             columns.status[row] = self._status_number_of(status)
@@ -168,9 +178,8 @@ class Nodes:
             self.count += 1
             self._set_use(row, self.uses.get(metadata["name"], UNKNOWN))
             self.devices.refresh(metadata["name"], changed=True)
-        for source in SOURCES:
-            if (published := source.devices(node)) is not None:
-                self.devices.publish(metadata["name"], source.name, published)
+        for source, found in published.items():
+            self.devices.publish(metadata["name"], source.name, found)
         if self._set_capacity(row, allocatable, installed) or changed:
             self._changed(row)
         return row
@@ -188,6 +197,7 @@ class Nodes:
         self.labels.put(row, {})
         self.columns.status[row] = self.columns.model[row] = 0
         self.columns.one[row], self.columns.slices[row], self.columns.sharing[row] = 0, 1, 1
+        self._ones.pop(name, None)
         self._set_capacity(row, {}, {})
         for source in SOURCES:
             self.devices.publish(name, source.name, DeviceSet())
@@ -199,6 +209,10 @@ class Nodes:
         """The labels of a node; {} if it is not there."""
         row = self.row_of.get(name)
         return {} if row is None else self.labels.get(row)
+
+    def one_of(self, name: str, resource: str) -> One:
+        """What one of a resource is on a node, by its labels and by what a scheduler of parts writes there."""
+        return self._ones.get(name, {}).get(resource, WHOLE_GPU)
 
     def offering(self, pod_requests: PodRequests) -> int:
         """How many nodes offer the requested resource that fewest have, of extended resources and of published devices."""

@@ -9,7 +9,7 @@ from typing import Final
 from webhook.errors import QuantityError
 from webhook.framework.cluster_view import Cluster, Placement, Unschedulable
 from webhook.kube.asked import AskedPod, PodKey
-from webhook.kube.gpus import DIVIDED, MODEL_LABELS, PARTS, Gpus, one_on
+from webhook.kube.gpus import DIVIDED, PARTS, Gpus
 from webhook.kube.pod_requests import PodRequests, is_bounded
 from webhook.placement.devices import plans
 from webhook.placement.order import Ranker
@@ -117,12 +117,14 @@ class Placer:
         if not placement.nodes or asked is None:
             return None
         best, (name, amount) = placement.nodes[0].node, asked
-        one = one_on(name, "whole", nodes.labels_of(best))
+        one = nodes.one_of(best, name)
         if one.kind == "whole":
             return None
         parts = PARTS[one.kind]
         seen = f"only nodes where {name} is not a whole GPU have room for {amount} now, such as {best} ({one.said})"
-        return f"{seen}: {amount} {parts} are no {amount} GPUs. For whole GPUs select their model: {MODEL_LABELS[0]}"
+        key, _, value = one.said.partition("=")
+        step = f"For whole GPUs require other nodes: {f'{key} NotIn {value}' if value else 'by a label'}"
+        return f"{seen}: {amount} {parts} are no {amount} GPUs. {step}"
 
     def has_room(self, node: str, pod_requests: PodRequests, namespace: str) -> bool:
         """Whether so much is free on a node, as a pod of this namespace sees it."""

@@ -261,6 +261,7 @@ CASES = [
     pytest.param("taints", "warn", lambda o: o.extend([node("gpu-b"), placed(pod("guest", 0), "gpu-b")]), id="a guest on GPU nodes"),
     pytest.param("sameNames", "warn", lambda o: o.append(node("gpu-b", 2, "Tesla-T4", replicas=4)), id="shares beside whole GPUs"),
     pytest.param("sameNames", "warn", lambda o: o.append(node("gpu-b", 14, labels={"nvidia.com/gpu.product": "NVIDIA-H100-80GB-HBM3-MIG-1g.10gb"})), id="slices beside whole GPUs"),
+    pytest.param("sameNames", "warn", lambda o: o.append(node("gpu-b", annotations={"hami.io/node-nvidia-register": "GPU-0,8,80000,100,A100,0,true:"})), id="shares of HAMi beside whole GPUs"),
     pytest.param("sameNames", "warn", lambda o: o.append(node("gpu-b", 16, labels={"cloud.google.com/gke-max-shared-clients-per-gpu": "8"})), id="GKE's shares beside whole GPUs"),
     pytest.param("twoStacks", "warn", lambda o: o.append(of_kind("ResourceSlice", dra.gpus_of("gpu-a"))), id="a device plugin and DRA"),
     pytest.param("nodes", "warn", lambda o: o.append(withdrawn("gpu-b", "16")), id="GPUs that are withdrawn, on a node without labels"),

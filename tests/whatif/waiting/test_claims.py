@@ -12,7 +12,7 @@ from typing import Any
 
 import pytest
 
-from tests.cli.mixed import BARE
+from tests.cli.mixed import BARE, GPU, HAMI
 from tests.cli.objects import Json, of_kind, placed
 from tests.controlplane.nodes import node
 from tests.controlplane.objects import pod
@@ -227,3 +227,15 @@ def test_a_quota_that_keeps_the_scheduler_from_making_a_claim_is_named(tmp_path:
     found = answer(tmp_path, node("n"), waiting(0, {"phase": "Pending", "conditions": [condition]}))
     text = f"the scheduler could not create its ResourceClaim: {NUMBERS}"
     assert [(each.cause, each.text) for each in found.causes] == [("quotaExceeded", text)]
+
+
+def test_parts_of_cards_are_where_their_scheduler_has_cards(tmp_path: Path) -> None:
+    """HAMi beside the plain device plugin, with the same resource."""
+    cards = {HAMI.said.registered: "".join(f"GPU-{n},10,80000,100,A100,0,true:" for n in range(2))}
+    nodes = [node("plain", 8), node("hami", 2, resources={GPU: "20"}, annotations=cards)]
+    found = {}
+    for count in (1, 3):
+        limits = {GPU: str(count), "nvidia.com/gpumem": "70000"}
+        causes = answer(tmp_path, *nodes, placed(pod("waits", 0, limits=limits), None)).causes
+        found[count] = {each.cause: each.nodes for each in causes}
+    assert found == {1: {FREE: ("hami",), NONE_FREE: ("plain",)}, 3: {NONE_FREE: ("hami", "plain")}}

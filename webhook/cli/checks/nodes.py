@@ -5,7 +5,7 @@ from typing import Final
 import numpy as np
 
 from webhook.cli.checks.result import All, broken, ok, opted_in, warn
-from webhook.kube.gpus import DIVIDED, MODEL_LABELS, one_on
+from webhook.kube.gpus import DIVIDED
 from webhook.kube.record import record_of
 from webhook.policy.model import Policy
 from webhook.text import listed, plural
@@ -59,11 +59,14 @@ def same_names(snapshot: Snapshot, policy: Policy) -> All:
     for resource in [name for name in DIVIDED if name in nodes.columns.capacity]:
         offered, by_kind = nodes.columns.capacity[resource], dict[str, list[str]]()
         for name in gpu_nodes(snapshot, policy):
-            if amount := int(offered[nodes.row_of[name]]):
-                by_kind.setdefault(one_on(resource, "whole", nodes.labels_of(name), amount).kind, []).append(name)
+            if offered[nodes.row_of[name]]:
+                by_kind.setdefault(nodes.one_of(name, resource).kind, []).append(name)
         if len(by_kind) > 1:
             each = " and ".join([f"{_ONE[kind]} on {listed(names)}" for kind, names in sorted(by_kind.items())])
-            step = f"give them other names (renameByDefault, MIG strategy mixed), or select by {MODEL_LABELS[0]}"
+            said = [nodes.one_of(name, resource).said.partition("=") for names in by_kind.values() for name in names]
+            labels = sorted({key for key, is_label, _ in said if is_label})
+            select = f", or select by {listed(labels)}" if labels else ""
+            step = f"give them other names (renameByDefault, MIG strategy mixed){select}"
             found.append(warn(f"{resource} is {each}: pods cannot tell", step))
     return found or "every resource of GPUs is the same on every node"
 

@@ -55,7 +55,7 @@ def report(snapshot: Snapshot, policy: Policy, names: list[str]) -> list[dict[st
         pods = list(_gpu_pods(snapshot.pods_on.get(name, ()), policy, devices))
         if figures:
             pods = list(figures.with_pods(name, pods, sharing))
-        amounts = {name: each for name, each in devices.amounts.items() if each.offered[row] or each.allocated[row]}
+        amounts = {name: each for name, each in devices.amounts.items() if each.installed[row] or each.allocated[row]}
         withdrawn = sum(float(each.installed[row] - each.offered[row]) for each in devices.amounts.values())
         offered = sum(float(each.offered[row]) for each in amounts.values())
         has = sum(float(each.allocated[row]) for each in amounts.values())

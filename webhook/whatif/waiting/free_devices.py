@@ -87,7 +87,8 @@ class FreeDevices:
     def wants(self, pod: Pod, pod_requests: PodRequests) -> Wants:
         """What a pod needs."""
         asked = self.asked(pod, claim_entries(pod))
-        parts = [part for part in shared_claims(pod) if not part.published_only and self._table.publishes(part.source)]
+        shared = [part for part in shared_claims(pod) if not part.published_only and self._table.publishes(part.source)]
+        parts = [part._replace(published_only=True) for part in shared]  # its scheduler knows no other nodes
         extended = self._cluster.device_requests.extended(pod_requests)
         every = (*asked.claims, *parts)
         if self._table.may_roam((*every, *extended.values())):
