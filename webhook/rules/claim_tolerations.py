@@ -7,7 +7,7 @@ Fields read:   the claims that spec.resourceClaims names, and claims and their t
                tolerations of their requests
 Allowed:       tolerations with a key
 Warned about:  a toleration with operator Exists and no key
-DRA:           it is about nothing else.
+DRA:           it is about nothing else
 """
 
 from collections.abc import Iterable

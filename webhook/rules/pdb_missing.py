@@ -7,7 +7,7 @@ Fields read:   metadata.labels of a template; the replicas, class and controller
 Allowed:       one replica, which no budget can keep; classes that `classes` does not name; Jobs and custom resources, whose
                controllers add labels that a budget may select
 Warned about:  no PodDisruptionBudget of the namespace selects pods with the labels of the template
-DRA:           a claim counts as a GPU.
+DRA:           a claim counts as a GPU
 """
 
 from collections.abc import Iterable

@@ -5,8 +5,7 @@ With restartPolicy Always, training that has succeeded starts again, and holds i
 Fields read:   spec.restartPolicy; the class of workload and the owner
 Allowed:       OnFailure and Never; Always in other classes, and in pods of a Job, PyTorchJob, RayCluster or another controller
                than those below
-Warned about:  Always, or none, in a training pod without a controller, or of a Deployment, StatefulSet or
-               ReplicationController
+Warned about:  Always, or none, in a training pod without a controller, or of a Deployment, StatefulSet or ReplicationController
 DRA:           the same.
 """
 
