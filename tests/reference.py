@@ -26,7 +26,7 @@ from webhook.nodes.utilisation import Utilisation
 from webhook.placement.order import CRITERIA, NAME
 from webhook.policy.model import PolicyFile, Rules, named
 from webhook.server.process import Process
-from webhook.server.settings import PREFIX, ServeSettings
+from webhook.server.settings import ServeSettings
 
 ROOT: Final = Path(__file__).resolve().parent.parent
 POLICY: Final = ROOT / "manifests" / "policy.yaml"
@@ -63,7 +63,7 @@ def _settings_of_the_server() -> Iterator[str]:
     yield from ("", "| variable | default | |", "|---|---|---|")
     for name, field in ServeSettings.model_fields.items():
         default = "" if field.default in (None, "") else f"`{str(field.default).lower()}`"
-        yield f"| `{PREFIX}{name.upper()}` | {default} | {' '.join((field.description or '').split())} |"
+        yield f"| `{name.upper()}` | {default} | {' '.join((field.description or '').split())} |"
     yield ""
 
 
