@@ -1,6 +1,9 @@
 """All placement strategies by name, the strategy `spread`, and the weights of the preferred terms.
 
-A strategy implements `nodes.popular.Strategy`: a score for each row, from that row, the kind of pod and the view alone.
+A strategy implements `nodes.popular.Strategy`: a score for each row, from that row, the kind of pod and the view alone. To add
+one: `webhook/placement/<word>.py`, which also states its `meaning` for the policy, whether hosts and zones with fewer peers come
+first, and which part of the view its scores depend on; `tests/placement/test_<word>.py`, which of two nodes it takes; one line in
+STRATEGIES, and `make manifests`.
 """
 
 from typing import Final
