@@ -69,11 +69,10 @@ def _settings_of_the_server() -> Iterator[str]:
 
 def _metrics() -> Iterator[str]:
     """A row for each metric, as the registry of a server has them."""
-    yield from ("", "| metric | type | labels | |", "|---|---|---|---|")
-    rows = asyncio.run(_registered())
+    yield from ("", "| metric | labels | |", "|---|---|---|")
     yield from (
-        f"| `{name}` | {kind} | {', '.join(f'`{label}`' for label in labels)} | {text} |"
-        for name, kind, labels, text in rows
+        f"| `{name.removeprefix('gpu_admission_')}` | {', '.join(labels)} | {text}{' A histogram.' * (kind == 'histogram')} |"
+        for name, kind, labels, text in asyncio.run(_registered())
     )
     yield ""
 
