@@ -89,10 +89,19 @@ def lines() -> Iterator[str]:
             if facts:
                 sources = ", ".join(f"[{numbers[source]}]" for source in dict(facts))
                 yield f"- {noun} {sources}: {_grouped([says(fact) for _, fact in facts])}"
-        if missing := [*vendor.unknown, *_missing(vendor)]:
+        if missing := [*vendor.unknown, *_without_none(vendor)]:
             yield f"- *Not known*: {'; '.join(missing)}"
         yield ""
-    yield from (f"[{number}]: {source}" for source, number in numbers.items())
+    yield from ("## What is not known", "", "Of those that make GPUs, beside what is said above:", "")
+    makers = {vendor.name: set(_missing(vendor)) for vendor in VENDORS if _makes_gpus(vendor)}
+    for noun in [KINDS[kind].noun for kind in _OF_MAKERS]:
+        of, but = (
+            [name for name in makers if noun in makers[name]],
+            [name for name in makers if noun not in makers[name]],
+        )
+        few = ", ".join(of) if len(of) <= len(but) else "all but " + ", ".join(but) if but else "all"
+        yield f"- {noun}: {few}"
+    yield from ("", *(f"[{number}]: {source}" for source, number in numbers.items()))
 
 
 def _grouped(known: list[str]) -> str:
@@ -115,15 +124,21 @@ def _braced(names: list[str]) -> Iterator[str]:
         yield domain if rests == [""] else f"`{domain}{rests[0] if len(rests) == 1 else several}`"
 
 
+def _facts(vendor: Vendor) -> list[Fact]:
+    return [fact for of in vendor.facts.values() for fact in of]
+
+
+def _makes_gpus(vendor: Vendor) -> bool:
+    return any(isinstance(fact, model.Resource) and fact.one == "whole" for fact in _facts(vendor))
+
+
 def _missing(vendor: Vendor) -> Iterator[str]:
-    facts = [fact for of in vendor.facts.values() for fact in of]
-    known: set[type[Fact]] = {type(fact) for fact in facts}
-    if any(isinstance(fact, model.Resource) and fact.one == "whole" for fact in facts):
-        yield from [KINDS[kind].noun for kind in _OF_MAKERS if kind not in known]
-    without = [
-        f"`{fact.name}`"
-        for fact in facts
-        if isinstance(fact, model.Variable) and fact.gives == "devices" and fact.none is None and "VISIBLE" in fact.name
-    ]
-    if without:
-        yield f"which value of {', '.join(without)} stands for no device"
+    known: set[type[Fact]] = {type(fact) for fact in _facts(vendor)}
+    yield from [KINDS[kind].noun for kind in _OF_MAKERS if kind not in known]
+
+
+def _without_none(vendor: Vendor) -> Iterator[str]:
+    variables = [fact for fact in _facts(vendor) if isinstance(fact, model.Variable)]
+    names = [of.name for of in variables if of.gives == "devices" and of.none is None and "VISIBLE" in of.name]
+    if names:
+        yield f"which value of {', '.join(f'`{name}`' for name in names)} stands for no device"
