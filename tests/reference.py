@@ -81,9 +81,7 @@ def _options() -> Iterator[str]:
     """A row for each command, with its arguments and options: `--help` says what each means."""
     names = {
         name: [
-            ", ".join(f"`{each}`" for each in parameter.opts)
-            if parameter.param_type_name == "option"
-            else parameter.name.upper()
+            f"`{'/'.join(parameter.opts)}`" if parameter.param_type_name == "option" else parameter.name.upper()
             for parameter in command.params
         ]
         for name, command in commands().items()
@@ -155,10 +153,9 @@ def _markdown(text: str) -> Iterator[str]:
 
 
 def _in_short(rule: Rule) -> str:
-    """Its action, the names of its settings (policy.yaml has all that is said about them), and what of it is exported."""
-    keys = ", ".join(f"`{info.alias or name}`" for name, info in type(rule).model_fields.items() if name != "action")
+    """Its action, and what of it is exported. policy.yaml has its settings."""
     exported = "" if rule.not_exported else f"; as CEL, but it {rule.differs}" if rule.differs else "; as CEL"
-    return f"- Default: `{rule.action}`{f'; settings: {keys}' if keys else ''}{exported}"
+    return f"- Default: `{rule.action}`{exported}"
 
 
 PAGES: Final[dict[str, dict[str, Callable[[], Iterator[str]]]]] = {

@@ -34,10 +34,10 @@ KINDS: Final[dict[type[Any], Kind]] = {
     model.Resource: Kind("resources", lambda of: f"`{of.name}`: {_ONE[of.one]}{f', of `{of.of}`' if of.of else ''}"),
     model.DeviceClass: Kind("DRA classes", lambda of: f"`{of.name}`"),
     model.Label: Kind("node labels", lambda of: f"`{of.key}`: {of.says}"),
-    model.Divided: Kind("labels that divide GPUs", lambda of: f"`{of.key}`=`{of.value}`: {of.one} of `{of.resource}`"),
+    model.Divided: Kind("labels that divide GPUs", lambda of: f"`{of.key}={of.value}`: {of.one} of `{of.resource}`"),
     model.Profile: Kind("slices per GPU, by size", lambda of: f"`{of.size}`: {of.per_gpu}"),
-    model.Unhealthy: Kind("labels of sick nodes", lambda of: f"`{of.key}` = {', '.join(of.values)}"),
-    model.Condition: Kind("conditions of sick nodes", lambda of: f"`{of.type}` = {of.sick}"),
+    model.Unhealthy: Kind("labels of sick nodes", lambda of: f"`{of.key}={{{','.join(of.values)}}}`"),
+    model.Condition: Kind("conditions of sick nodes", lambda of: f"`{of.type}={of.sick}`"),
     model.Taint: Kind("taints", lambda of: f"`{of.key}{f'={of.value}' if of.value else ''}`: {of.says}"),
     model.Variable: Kind("variables", lambda of: f"`{of.name}`: {_GIVES[of.gives]}{_none(of)}"),
     model.Annotation: Kind("annotations", lambda of: f"`{of.key}`: {_GIVES[of.gives]}"),
@@ -110,11 +110,12 @@ def _grouped(known: list[str]) -> str:
     for one in known:
         name, _, said = one.partition("`: ")
         groups.setdefault(said, []).append(f"{name}`" if said else one)
-    return "; ".join([f"{said}{': ' if said else ''}{', '.join(_braced(names))}" for said, names in groups.items()])
+    written = [(said, ", ".join(_braced(names)).replace("`, `", ", ")) for said, names in groups.items()]
+    return "; ".join([f"{said}: {names}" if said else names for said, names in written])
 
 
 def _braced(names: list[str]) -> Iterator[str]:
-    """Names of one domain together, as a shell writes them."""
+    """Names of one domain together, like in a shell."""
     domains: dict[str, list[str]] = {}
     for name in names:
         found = re.fullmatch(r"`([\w.-]+/)([^`]+)`", name)

@@ -9,8 +9,8 @@ Refused:       the capabilities of `denied`, in any case, with or without the pr
                kernel, BPF and PERFMON access kernel memory
 DRA:           the same.
 
-GPU profilers (Nsight Compute, CUPTI) want SYS_ADMIN to read the counters of the GPU, unless the driver of the node is loaded
-with `NVreg_RestrictProfilingToAdminUsers=0`. That option opens the counters alone, so set it on nodes for profiling.
+GPU profilers (Nsight Compute, CUPTI) want SYS_ADMIN to read the counters of the GPU. On nodes for profiling, load the driver
+with `NVreg_RestrictProfilingToAdminUsers=0` instead, which opens the counters alone.
 
 Source: capabilities(7); containerd and CRI-O accept names in any case; Pod Security Standards, baseline.
 """

@@ -1,7 +1,7 @@
 """A container with GPUs requests enough CPU and memory for them.
 
-The scheduler counts requests. A GPU container without a CPU request may come to a node whose CPUs are in use, and its GPU waits
-for data. The injector of the same name can add the missing requests; it is off by default.
+A GPU container without a CPU request may come to a node whose CPUs are in use, and its GPU waits for data. The injector of the
+same name, off by default, can add the missing requests.
 
 Fields read:   requests of CPU and memory of spec.containers[*] and sidecars with whole GPUs; spec.resources
 Allowed:       at least the minimum of the class in `classes`, per GPU; or, where nodes have less per GPU, the pod's share of

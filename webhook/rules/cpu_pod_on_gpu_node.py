@@ -1,7 +1,6 @@
 """A pod without a GPU stays off GPU nodes.
 
-Taints of GPU nodes keep other pods from using up the CPUs and the memory that GPU pods need. A pod without a GPU that tolerates
-such a taint can use them up.
+Taints of GPU nodes keep other pods from using up the CPUs and the memory that GPU pods need.
 
 Fields read:   spec.tolerations, on an UPDATE those that are new; resources of all containers, spec.resourceClaims, annotations
                for parts of GPUs

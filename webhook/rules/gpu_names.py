@@ -1,7 +1,7 @@
 """Names of GPU resources are spelt right.
 
-To Kubernetes `nvdia.com/gpu`, `nvidia/gpu` or `amd.com/gpus` is a resource like any other: no node has it, and the pod stays
-pending. Whether a node has a GPU of `gpus` is checked by gpuFits.
+`nvdia.com/gpu`, `nvidia/gpu` or `amd.com/gpus` is on no node, so the pod stays pending. Whether a node has a GPU of `gpus` is
+checked by gpuFits.
 
 Fields read:   names of resources in limits and requests of spec.containers and initContainers
 Allowed:       names of `gpus`, of `others` and of docs/vendors.md; names similar to none of `gpus`. Patterns such as

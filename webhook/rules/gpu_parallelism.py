@@ -1,6 +1,6 @@
 """The parallelism in the arguments of a container equals the number of GPUs that it asks for.
 
-With more processes than GPUs the program fails after its start. With fewer processes GPUs stay unused.
+With more processes than GPUs the program fails; with fewer GPUs stay unused.
 
 Fields read:   command, args and env of containers with whole GPUs; the owner and the replicas of the workload
 Allowed:       a launcher (--nproc_per_node, --num-gpus) with as many processes as GPUs, or with `gpu` or `auto`; a model

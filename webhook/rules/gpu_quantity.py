@@ -1,7 +1,6 @@
 """A GPU quantity is a whole number, not negative, and the same in requests and limits.
 
-The API server accepts nothing else either, but it reports one number at a time, and writes "500m" for 0.5. It checks between
-the two webhooks, so for a pod only the mutating one finds something.
+The API server refuses the rest too, between the two webhooks, but reports one number at a time, and writes "500m" for 0.5.
 
 Fields read:   spec.containers[*].resources, spec.initContainers[*].resources, spec.resources
 Allowed:       whole numbers ("2", "2000m") in limits alone, or the same in limits and requests

@@ -1,7 +1,7 @@
 """No container has a limit of 0 GPUs, where that is not meant.
 
-Charts write `nvidia.com/gpu: 0` where their GPU is switched off. To Kubernetes that is no limit at all, so no pod is refused
-for it; the injector voidDevices hides the GPUs of the node.
+Charts write `nvidia.com/gpu: 0` where their GPU is switched off. No pod is refused for it; the injector voidDevices hides the
+GPUs of the node.
 
 Fields read:   spec.containers[*].resources, spec.initContainers[*].resources
 Warned about:  a limit of 0 GPUs in a container that has no other GPU

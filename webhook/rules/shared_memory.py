@@ -1,8 +1,8 @@
 """A container with several GPUs has shared memory of more than 64 MiB.
 
-Processes of one container exchange data by files in /dev/shm (NCCL between GPUs, PyTorch from its data loaders), which has 64
-MiB. When it is full, NCCL ends with an error or hangs, and data loaders die of a bus error. A volume in memory has no such
-size; what is written to it counts against the memory limit of the container.
+NCCL and the data loaders of PyTorch exchange data by files in /dev/shm, which has 64 MiB. When it is full, NCCL ends with an
+error or hangs, and data loaders die of a bus error. A volume in memory has no such size; what is in it counts against the
+memory limit of the container.
 
 Fields read:   whole GPUs of spec.containers and initContainers, and their volumeMounts; spec.volumes; spec.hostIPC;
                metadata.annotations
