@@ -23,7 +23,7 @@ from tests.admission.templates import (
 )
 from tests.builders import GPU, TWO_NODES, ClusterFacts, container
 from tests.controlplane.nodes import Json, node
-from tests.controlplane.objects import pod
+from tests.controlplane.objects import job, pod
 from tests.served import NOW, Server, after
 from tests.state.objects import state
 from webhook.admission import workloads
@@ -122,6 +122,60 @@ def test_a_limit_is_added_in_a_template_inside_a_template() -> None:
     assert decision.patch is not None
     (operation,) = orjson.loads(decision.patch)
     assert operation["path"] == "/spec/jobTemplate/spec/template/spec/containers/0/resources/limits"
+
+
+def grouped(own: Json | None = None, spec: Json | None = None, **of_pods: Any) -> Json:
+    """A Job that makes a PodGroup of its pods. `own`: its labels; `spec`: more of its fields, or other ones."""
+    made = job("app", **of_pods)
+    made["metadata"]["labels"] = own or {}
+    made["spec"] |= {"scheduling": {"schedulingPolicy": {"gang": {}}}, **(spec or {})}
+    return made
+
+
+QUEUED, INFERENCE = {"kueue.x-k8s.io/queue-name": "team"}, {"workload-type": "inference"}
+
+
+def of_jobs(**fields: Any) -> Policy:
+    return policy(injectors={"priorityClass": fields})
+
+
+@pytest.mark.parametrize(
+    ("made", "under", "given"),
+    [
+        pytest.param(grouped(), policy(), "gpu-training", id="by a guess"),
+        pytest.param(grouped(QUEUED), policy(), None, id="not by a guess where Kueue orders by it"),
+        pytest.param(grouped(labels=INFERENCE), policy(), "gpu-inference", id="by a label of the pods"),
+        pytest.param(grouped(QUEUED, labels=INFERENCE), policy(), "gpu-inference", id="by a label in a queue of Kueue"),
+        pytest.param(grouped(priorityClassName="mine"), policy(), None, id="not where its author chose one"),
+        pytest.param(grouped(schedulingGroup={"podGroupName": "g"}), policy(), None, id="not with a group of its own"),
+        pytest.param(
+            grouped(spec={"managedBy": "a.io/b"}), policy(), None, id="not where another controller makes pods"
+        ),
+        pytest.param(job("app"), policy(), None, id="not where nothing says that it makes a group"),
+        pytest.param(job("app"), of_jobs(everyJob=True), "gpu-training", id="where every Job makes one"),
+        pytest.param(grouped(gpus=0), policy(), None, id="not without GPUs"),
+        pytest.param(grouped(), of_jobs(enabled=False), None, id="not if the injector is off"),
+        pytest.param(grouped(), policy("off"), None, id="not if templates are left alone"),
+    ],
+)
+def test_a_job_that_makes_a_group_has_the_class_in_its_template(made: Json, under: Policy, given: str | None) -> None:
+    decision = mutated(asked(made, group="batch"), under)
+    where = {"op": "add", "path": "/spec/template/spec/priorityClassName", "value": given}
+    assert (orjson.loads(decision.patch) if decision.patch else []) == ([where] if given else [])
+    assert [given in text for text in decision.warnings] == ([True] if given else [])
+
+
+@pytest.mark.parametrize(
+    ("old", "cluster"),
+    [
+        pytest.param(grouped(spec={"suspend": True}), TWO_NODES, id="after its creation"),
+        pytest.param(None, replace(TWO_NODES, fresh=False), id="while the watch is late"),
+        pytest.param(None, replace(TWO_NODES, priority_classes={}), id="of a class that the cluster has not"),
+    ],
+)
+def test_a_job_that_makes_a_group_gets_no_class(old: Json | None, cluster: ClusterFacts) -> None:
+    made = grouped(priorityClassName="", restartPolicy="OnFailure") if old else grouped()
+    assert mutated(asked(made, old, group="batch"), policy(), cluster).patch is None
 
 
 def test_no_limit_is_added_where_a_resource_holds_no_whole_template() -> None:

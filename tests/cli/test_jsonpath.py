@@ -56,7 +56,13 @@ def test_what_kubectl_prints(template: str, printed: str) -> None:
             "{foo bar}",
             "{$x}",
         ),
-        *("{.items[?(@.a && @.b)]}", "{.items[?(@.name==b c)]}", "{.items[?()]}"),
+        *(
+            "{.items[::0]}",
+            "{.items[9999999999]}",
+            "{.items[?(@.a && @.b)]}",
+            "{.items[?(@.name==b c)]}",
+            "{.items[?()]}",
+        ),
     ],
 )
 def test_what_is_not_understood_is_refused(template: str) -> None:

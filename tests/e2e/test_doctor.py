@@ -184,7 +184,7 @@ CASES = [
     pytest.param("webhooks", "warn", "timeoutSeconds", hook(VALIDATING, timeoutSeconds=30), id="a time limit"),
     pytest.param("matchConditions", "warn", "not-a-mirror-pod is missing", hook(VALIDATING, matchConditions=[]), id="a condition"),
     pytest.param("policyLoaded", "broken", "cannot use the newest", broken_by(broken_policy, lambda scene: scene.policy(SHIPPED)), id="a policy that replicas cannot use"),
-    pytest.param("gpuMetrics", "broken", "no DCGM exporter", policy("gpuMetrics: {source: dcgm}"), id="exporters"),
+    pytest.param("gpuMetrics", "broken", "no DCGM exporters", policy("gpuMetrics: {source: dcgm}"), id="exporters"),
     pytest.param("guards", "warn", "gpu-admission-profile-label does not guard", gone("ValidatingAdmissionPolicyBinding", "gpu-admission-profile-label"), id="a guard"),
     pytest.param("priorityClasses", "broken", "gpu-training", gone("PriorityClass", "gpu-training"), id="a priority class"),
     pytest.param("nodes", "warn", "offersNoGpus", there(node("doc-c", resources={"nvidia.com/gpu": "0"})), id="a node without a device plugin"),

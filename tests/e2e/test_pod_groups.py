@@ -1,10 +1,11 @@
-"""Pods of a PodGroup, which the scheduler places as a whole: on a control plane with the gate GenericWorkload.
+"""Pods of a PodGroup, which the scheduler places as a whole: on a control plane with the gates GenericWorkload, WorkloadWithJob.
 
 The scheduler takes no group whose pods have another priority than it has, and the priority of both is fixed when they are made.
-So neither gets a class that the other may not have, and who asks for one by a label is told to name it in both.
+So a class is given only where both have it from one place, the template of a Job. Otherwise neither gets one, and who asks for
+one by a label is told to name it in both.
 """
 
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Sequence
 
 import pytest
 import pytest_asyncio
@@ -12,7 +13,7 @@ import pytest_asyncio
 from tests.controlplane import clusters
 from tests.controlplane.api import Api, wait_until
 from tests.controlplane.nodes import Json
-from tests.controlplane.objects import made, pod
+from tests.controlplane.objects import job, made, pod
 from tests.controlplane.plane import ControlPlane
 from tests.controlplane.programs import find
 from tests.controlplane.settings import Options
@@ -20,7 +21,9 @@ from tests.installed import Installed, opt_in
 
 pytestmark = pytest.mark.controlplane
 
-GROUPS = Options(apiserver=("--runtime-config=scheduling.k8s.io/v1beta1=true",), gates=("GenericWorkload",))
+GROUPS = Options(
+    apiserver=("--runtime-config=scheduling.k8s.io/v1beta1=true",), gates=("GenericWorkload", "WorkloadWithJob")
+)
 INFERENCE = "gpu-inference"
 
 
@@ -40,44 +43,102 @@ async def team(grouping: ControlPlane) -> AsyncIterator[Api]:
         yield api
 
 
-async def together(api: Api, name: str, group_class: str, **fields: object) -> tuple[list[Json], list[str]]:
-    """Two pods of a group, once the scheduler has placed, or could not place, them; and what their author was told."""
+async def together(api: Api, name: str, group_class: str, of_pods: Sequence[str]) -> tuple[list[Json], list[str]]:
+    """Two pods of a group, once the scheduler has placed, or could not place, them; and what their author was told. They ask for
+    inference by a label, and name these classes."""
     spec: Json = {"schedulingPolicy": {"gang": {"minCount": 2}}}
     spec |= {"priorityClassName": group_class} if group_class else {}
     await api.create(made("PodGroup", name, spec=spec), "team")
-    grouped = {"schedulingGroup": {"podGroupName": name}, "labels": {"workload-type": "inference"}, **fields}
-    told = [(await api.create(pod(f"{name}-{n}", **grouped), "team")).warnings for n in range(2)]  # type: ignore[arg-type]
+    told: list[list[str]] = []
+    for number, chosen in enumerate(of_pods):
+        fields = {"schedulingGroup": {"podGroupName": name}} | ({"priorityClassName": chosen} if chosen else {})
+        grouped = pod(f"{name}-{number}", labels={"workload-type": "inference"}, **fields)
+        told.append([*(await api.create(grouped, "team")).warnings])
     found: list[Json] = []
 
     async def tried() -> bool:
         found[:] = [await api.get("Pod", f"{name}-{n}", "team") for n in range(2)]
-        return all(any(c["type"] == "PodScheduled" for c in each["status"].get("conditions", ())) for each in found)
+        return all(looked_at(each) for each in found)
 
     await wait_until(tried, 120, f"the scheduler to look at the group {name}")
     return found, [text for texts in told for text in texts]
+
+
+def looked_at(made_pod: Json) -> bool:
+    return any(c["type"] == "PodScheduled" for c in made_pod["status"].get("conditions", ()))
 
 
 def bound(pods: list[Json]) -> bool:
     return all(each["spec"].get("nodeName") for each in pods)
 
 
+async def of_job(api: Api, name: str, scheduling: Json | None, **fields: object) -> tuple[Json, list[Json]]:
+    """The PodGroup that a Job has made, and its two pods, once the scheduler has looked at them."""
+    asked = job(name, pods=2, **fields)  # type: ignore[arg-type]
+    if scheduling is not None:
+        asked["spec"]["scheduling"] = {"schedulingPolicy": scheduling}
+    await api.create(asked, "team")
+    groups: list[Json] = []
+    pods: list[Json] = []
+
+    async def tried() -> bool:
+        groups[:] = [g for g in await api.list("PodGroup", "team") if g["metadata"]["name"].startswith(f"{name}-")]
+        pods[:] = await api.list("Pod", "team", labelSelector=f"job-name={name}")
+        return len(groups) == 1 and len(pods) == 2 and all(looked_at(each) for each in pods)
+
+    await wait_until(tried, 120, f"the scheduler to look at the pods of the Job {name}")
+    assert all(each["spec"]["schedulingGroup"]["podGroupName"] == groups[0]["metadata"]["name"] for each in pods)
+    return groups[0], pods
+
+
+GANG: Json = {"gang": {"minCount": 2}}
+
+
+@pytest.mark.parametrize(
+    ("name", "scheduling", "labels", "given"),
+    [
+        pytest.param("labelled", GANG, {"workload-type": "inference"}, INFERENCE, id="the class that a label asks for"),
+        pytest.param("guessed", GANG, {}, "gpu-training", id="the class by a guess"),
+        pytest.param("singly", {"basic": {}}, {}, "gpu-training", id="of a group that is no gang"),
+        pytest.param("unsaid", None, {}, "", id="none in a Job that does not say that it is a group"),
+    ],
+)
+async def test_a_job_that_makes_its_group_gives_both_the_same_class(
+    team: Api, name: str, scheduling: Json | None, labels: dict[str, str], given: str
+) -> None:
+    group, pods = await of_job(team, name, scheduling, labels=labels)
+    assert [each["spec"].get("priorityClassName", "") for each in (group, *pods)] == [given] * 3
+    assert {each["spec"]["priority"] for each in (group, *pods)} == {group["spec"]["priority"]}
+    assert bound(pods)
+
+
 async def test_pods_of_a_group_without_a_class_get_none_and_are_told(team: Api) -> None:
-    pods, told = await together(team, "plain", "")
+    pods, told = await together(team, "plain", "", ["", ""])
     assert [each["spec"].get("priorityClassName") for each in pods] == [None, None]
     assert bound(pods)
     assert any("priorityClass: " in text and INFERENCE in text and "PodGroup" in text for text in told), told
 
 
 async def test_a_class_that_the_author_names_in_both_is_kept(team: Api) -> None:
-    pods, told = await together(team, "named", INFERENCE, priorityClassName=INFERENCE)
+    pods, told = await together(team, "named", INFERENCE, [INFERENCE] * 2)
     assert [each["spec"]["priority"] for each in pods] == [100000, 100000]
     assert bound(pods)
     assert not any("PodGroup" in text for text in told), told
 
 
-async def test_the_scheduler_takes_no_group_with_another_priority_than_its_pods(team: Api) -> None:
-    """Why we give neither a class: the other would lack it."""
-    pods, _ = await together(team, "apart", INFERENCE)
-    assert not bound(pods)
+@pytest.mark.parametrize(
+    ("name", "group_class", "of_pods"),
+    [
+        pytest.param("group-alone", INFERENCE, ["", ""], id="where the group alone has it"),
+        pytest.param("pods-alone", "", [INFERENCE, INFERENCE], id="where its pods alone have it"),
+        pytest.param("one-lost", INFERENCE, [INFERENCE, ""], id="where one pod alone has not: a single call was lost"),
+    ],
+)
+async def test_the_scheduler_takes_no_group_with_another_priority_than_its_pods(
+    team: Api, name: str, group_class: str, of_pods: list[str]
+) -> None:
+    """Why we give none to a group that is made by itself, whatever label it has: without a class all of these run."""
+    pods, _ = await together(team, name, group_class, of_pods)
+    assert not any(each["spec"].get("nodeName") for each in pods)
     said = [c["message"] for each in pods for c in each["status"]["conditions"] if c["type"] == "PodScheduled"]
     assert any("same priority as the pod group" in text for text in said), said

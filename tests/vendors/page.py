@@ -70,6 +70,9 @@ KINDS: Final[dict[type[Any], Kind]] = {
     model.DriverVariable: Kind("variables about the driver", lambda of: f"`{of.name}`: {of.says}"),
     model.ForDesktops: Kind("models without cuda-compat", lambda of: f"`{of.model}`"),
     model.Metric: Kind("metrics", lambda of: f"`{of.name}`: {of.measures}"),
+    model.SeriesLabel: Kind("labels of metrics", lambda of: f"`{of.name}`: {of.says}"),
+    model.MeasuringPods: Kind("pods that measure", lambda of: f"`app={of.app}` in `{of.namespace}`"),
+    model.OwnQueues: Kind("orders pods by priority", lambda of: f"`{of.name}`"),
 }
 _OF_MAKERS: Final = (
     *(model.DeviceClass, model.Label, model.Taint, model.Condition, model.Variable, model.RuntimeClass, model.Metric),

@@ -11,6 +11,7 @@ from webhook.vendors.model import (
     DeviceClass,
     Fact,
     Label,
+    MeasuringPods,
     Part,
     Resource,
     RuntimeClass,
@@ -22,16 +23,7 @@ from webhook.vendors.model import (
 )
 
 ROOT = Path(__file__).resolve().parents[2] / "webhook"
-SPEAK = {
-    "cli/checks/replicas.py": "of the settings of DCGM exporters",
-    "cli/cluster/metrics.py": "of the sources of GPU metrics",
-    "feeds/dcgm.py": "a source of GPU metrics",
-    "feeds/nvidia_smi.py": "a source of GPU metrics",
-    "injectors/priority_class.py": "schedulers that order pods themselves, with GPUs or without",
-    "nodes/gpu_metrics.py": "the settings of the sources of GPU metrics",
-    "whatif/moves.py": "who places parts of GPUs",
-    "whatif/waiting/claims.py": "why KAI gives no part of a GPU",
-}
+SPEAK = {"feeds/nvidia_smi.py": "runs this command, and reads what it prints"}
 """The files that may name some, and why. A new one is better off with a fact in the catalogue."""
 COMMON = {"agentpool", "karpenter.sh/", "gpu-fraction", "gpu-memory", "gpu-operator", "sku"}
 """Words that are not the vendor's own."""
@@ -54,10 +46,12 @@ def own_words() -> Iterator[str]:
 
 
 def told(fact: Fact) -> tuple[str, ...]:
-    """The annotations and labels by which a scheduler of parts writes what nodes and pods have."""
+    """The annotations and labels by which a scheduler of parts writes what nodes and pods have; and who measures."""
     match fact:
         case SharedCards():
             return (fact.registered, *fact.assigned, *fact.choosing)
+        case MeasuringPods():
+            return (fact.app, fact.source)
         case SharedMemory():
             return (fact.index,)
         case SharedGroups():

@@ -10,13 +10,15 @@ from tests.controlplane.nodes import node
 from tests.controlplane.objects import pod
 from webhook.cli.cluster.anonymous import _PUBLIC_LABELS
 from webhook.devices.sources import SOURCES
+from webhook.feeds.gpu_source import _GPU, _INSTANCE
 from webhook.framework.device_variables import DEVICES, PROGRAMS
 from webhook.framework.interface import Rule
+from webhook.injectors.priority_class import ORDERED_BY_OTHERS
 from webhook.kube.gates import gate_of
 from webhook.kube.gpus import MODEL_LABELS, labelled_count, one_on
 from webhook.kube.other_gpus import CLASS_VENDORS, FRACTIONS, KAI, PART_CONFIGMAP, other_gpus
 from webhook.kube.taints import Taint, kind_of
-from webhook.nodes.gpu_metrics import Queries
+from webhook.nodes.gpu_metrics import GpuMetricsSettings, Queries
 from webhook.placement.settings import Gangs, Health
 from webhook.policy.exemptions import OPERATORS
 from webhook.policy.model import Policy
@@ -126,6 +128,9 @@ READ: Final[dict[type[Any], Callable[[Any], bool]]] = {
     model.Scheduler: lambda of: of.name in KAI,
     model.Gate: lambda of: getattr(gate_of(one(of.name)), "owner", "") == of.owner,
     model.Metric: lambda of: of.name in Queries().model_dump().values(),
+    model.SeriesLabel: lambda of: of.name in (*_GPU, _INSTANCE, *GpuMetricsSettings().node_labels),
+    model.MeasuringPods: lambda of: GpuMetricsSettings(source=of.source).pods.selector == {"app": of.app},
+    model.OwnQueues: lambda of: of.name in ORDERED_BY_OTHERS,
 }
 FACTS = [(vendor, fact) for vendor in VENDORS for facts in vendor.facts.values() for fact in facts]
 

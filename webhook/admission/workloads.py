@@ -75,8 +75,8 @@ class _Review(NamedTuple):
 
 
 def mutate(request: Request, policy: Policy, cluster: Cluster, placer: Placer | None) -> Decision:
-    """In mode `fix`: add the GPU limits that are missing beside requests. In every mode but `off`: refuse a GPU quantity that the
-    API server would refuse anyway, with the findings of all rules.
+    """In mode `fix`: add the GPU limits that are missing beside requests. In every mode but `off`: give a Job that makes a
+    PodGroup its PriorityClass, and refuse a GPU quantity that the API server would refuse anyway, with the findings of all rules.
 
     Raises BadPod if a template is malformed.
     """
@@ -85,29 +85,45 @@ def mutate(request: Request, policy: Policy, cluster: Cluster, placer: Placer | 
         return IGNORED
     review = _Review(request, policy, cluster, placer, profile)
     operations: list[Operation] = []
-    if profile.settings.templates.mode == "fix" and profile.settings.injectors.gpu_resources.enabled:
-        edits = [_with_limits(template, policy) for template in changed]
-        operations = [operation for edit in edits for operation in edit.operations]
-        changed = [template._replace(pod=edit.object) for template, edit in zip(changed, edits, strict=True)]
+    warnings: list[str | None] = []
+    for number, template in enumerate(changed):
+        edit = Edit(template.pod, template.path)
+        if profile.settings.templates.mode == "fix" and profile.settings.injectors.gpu_resources.enabled:
+            _add_limits(edit, template, policy)
+        warnings.append(_give_class(edit, template, review))
+        operations += edit.operations
+        changed[number] = template._replace(pod=edit.object)
     if is_workload(request.group, request.kind):
         early = [finding for template in changed for finding in _early(review, template)]
         if early:
             return _decide(review, changed, early, deny=True)
     if not operations:
         return IGNORED
-    return Decision("patched", profile.name, policy=policy.hash, patch=orjson.dumps(operations))
+    told = without_none(*warnings)
+    return Decision("patched", profile.name, policy=policy.hash, patch=orjson.dumps(operations), warnings=told)
 
 
-def _with_limits(template: Template, policy: Policy) -> Edit:
+def _add_limits(edit: Edit, template: Template, policy: Policy) -> None:
     """Add GPU limits beside requests without a limit. A limit without a request is valid and stays as it is."""
-    edit = Edit(template.pod, template.path)
     for container in containers(template.pod) if template.holds == "template" else ():
         resources = container.spec.get("resources") or {}
         limits, requests = resources.get("limits") or {}, resources.get("requests") or {}
         for name in policy.gpus.among(requests):
             if name not in limits:
                 edit.set((*container.path, "resources", "limits", name), requests[name])
-    return edit
+
+
+def _give_class(edit: Edit, template: Template, review: _Review) -> str | None:
+    """Set the PriorityClass in the template of a new Job from which its PodGroup and its pods both get theirs."""
+    injector, request = review.profile.settings.injectors.priority_class, review.request
+    new_job = (request.group, request.kind, request.operation) == ("batch", "Job", "CREATE")
+    if not (new_job and injector.enabled and review.cluster.fresh):
+        return None
+    context = review.context(template, edit.object, None)
+    if not injector.gives_group(request.object or {}, context.workload):
+        return None
+    outcome = injector.inject(edit, context)
+    return f"its PodGroup and its pods get priority class {outcome.detail}" if outcome.result == "set" else None
 
 
 def _early(review: _Review, template: Template) -> list[UnitFinding]:

@@ -18,7 +18,7 @@ _QUOTED: Final = r'"(?:\\.|[^"\\])*"' + "|" + r"'(?:\\.|[^'\\])*'"
 _PART: Final = re.compile(rf"(?P<text>[^{{]+)|{{(?P<item>(?:{_QUOTED}|[^{{}}\"'])*)}}")
 _STEP: Final = re.compile(
     rf"(?P<deep>\.\.)?\.?(?P<name>\*|(?:\\.|[\w/:-])+)|(?P<nest>\.\.)?\[(?:(?P<all>\*)|(?P<names>(?:{_QUOTED})(?:,(?:{_QUOTED}))*)"
-    r"|(?P<slice>-?\d*:-?\d*(?::-?\d*)?)|(?P<numbers>-?\d+(?:,-?\d+)*)|\?\((?P<filter>.*?)\))\]"
+    r"|(?P<slice>-?\d{0,9}:-?\d{0,9}(?::(?:[1-9]\d{0,8})?)?)|(?P<numbers>-?\d{1,9}(?:,-?\d{1,9})*)|\?\((?P<filter>.*?)\))\]"
 )
 _OPERAND: Final = rf"(?:{_QUOTED}|@[^=!<>\s]*|[^@=!<>\s\"']+)"
 _FILTER: Final = re.compile(rf"\s*(@[^=!<>\s]*|{_OPERAND})\s*(?:(==|!=|<=|>=|<|>)\s*({_OPERAND})\s*)?")

@@ -55,7 +55,7 @@ class DcgmSource:
         self._names = {name: Reading[key.upper()] for key, name in wiring.settings.queries if name}
 
     async def poll(self, into: Round) -> Mapping[str, str]:
-        return await ask_each(self.wiring, lambda exporter: self._scrape(exporter, into), "DCGM exporters")
+        return await ask_each(self.wiring, lambda exporter: self._scrape(exporter, into))
 
     async def _scrape(self, exporter: Exporter, into: Round) -> None:
         settings, http, exporters, _, through, _ = self.wiring

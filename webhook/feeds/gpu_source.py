@@ -19,14 +19,14 @@ import aiohttp
 from webhook.errors import GpuAdmissionError
 from webhook.feeds.api import Api, message
 from webhook.feeds.exporters import Exporter, Exporters
-from webhook.nodes.gpu_metrics import SOURCES, GpuMetricsSettings
+from webhook.nodes.gpu_metrics import PODS, SOURCES, GpuMetricsSettings
 from webhook.nodes.utilisation import Reading
 from webhook.text import plural
+from webhook.vendors.catalogue import series_labels
 
-_GPU = ("UUID", "uuid", "gpu_uuid", "gpu", "gpu_id", "device")
-"""Labels that identify a GPU of a node. The first one in a series counts. DCGM labels a MIG instance with the UUID of its GPU and
-with GPU_I_ID."""
-_INSTANCE = "GPU_I_ID"
+_GPU = series_labels("uuid", "number")
+"""Labels that identify a GPU of a node. The first one in a series counts."""
+(_INSTANCE,) = series_labels("instance")
 _MAX_LABEL = 128
 _NAME = re.compile(r"[a-z0-9.-]{1,253}", re.ASCII)
 """A name of a namespace or a pod, or something as short."""
@@ -107,7 +107,7 @@ def _pod_of(labels: Mapping[str, Any]) -> str:
     return "/".join(names)  # type: ignore[arg-type]  # both are strings
 
 
-async def ask_each(wiring: Wiring, ask: Callable[[Exporter], Awaitable[None]], wanted: str) -> dict[str, str]:
+async def ask_each(wiring: Wiring, ask: Callable[[Exporter], Awaitable[None]]) -> dict[str, str]:
     """Ask every pod that the watch has found, some at a time. Returns the nodes without an answer, and why.
 
     Raises SourceFailed if there is no pod or none answers. If some do, that is no error: each node becomes stale on its own.
@@ -118,7 +118,7 @@ async def ask_each(wiring: Wiring, ask: Callable[[Exporter], Awaitable[None]], w
     if not waiting:
         at = settings.pods
         raise SourceFailed(
-            f"no running pod with labels {dict(at.selector)} in namespace {at.namespace}; wanted {wanted}. "
+            f"no running pod with labels {dict(at.selector)} in namespace {at.namespace}; wanted {PODS[settings.source].name}. "
             f"Set gpuMetrics.{settings.source}.namespace and .selector"
         )
     random.shuffle(waiting)  # so that pods that do not answer delay others in each poll

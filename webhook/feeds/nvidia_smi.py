@@ -74,7 +74,7 @@ class NvidiaSmiSource:
     async def poll(self, into: Round) -> Mapping[str, str]:
         self._poll += 1
         self._hung = {pod: again for pod, again in self._hung.items() if again > self._poll}
-        return await ask_each(self.wiring, lambda pod: self._ask(pod, into), "pods that have nvidia-smi")
+        return await ask_each(self.wiring, lambda pod: self._ask(pod, into))
 
     async def _ask(self, pod: Exporter, into: Round) -> None:
         api, exporters = self.wiring.api, self.wiring.exporters

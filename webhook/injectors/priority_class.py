@@ -2,7 +2,9 @@
 
 A PriorityClass that the user chose is kept. The cluster's globalDefault counts as not chosen (see the setting), since the API
 server sets it before we see the pod. A PriorityClass that does not exist is never set: the API server would refuse the pod. A
-pod of a pod group keeps its priority, which must be that of the group. A pod of KAI or Run:ai gets none: their scheduler gives it
+pod of a pod group keeps its priority, which must be that of the group, and neither can be changed later. So a new Job that makes
+its group (`spec.scheduling`, KEP-5547) gets the PriorityClass in its template: its group and its pods both have it from there,
+also if we are asked about only one of them. A pod of KAI or Run:ai gets none: their scheduler gives it
 one of its own by the kind of workload, and takes 100 or more for «never preempted, and never over quota».
 
 A class of workload that no label asks for is a guess. With a guess a pod can do no less than without it, so it gets no
@@ -28,7 +30,7 @@ plugin/pkg/admission/priority/admission.go; KAI-Scheduler pkg/podgrouper/podgrou
 from collections.abc import Iterable, Mapping
 from typing import Any, ClassVar, Final
 
-from webhook.framework.cluster_view import PriorityClass
+from webhook.framework.cluster_view import PriorityClass, Workload
 from webhook.framework.interface import Context, Edit, Gpus, Injector, Outcome
 from webhook.kube import cel
 from webhook.kube.json_patch import Path
@@ -36,11 +38,10 @@ from webhook.kube.other_gpus import KAI
 from webhook.kube.pod import OF_KUEUE, Pod, in_pod_group, labels_of
 from webhook.kube.record import outcome_of, record_of
 from webhook.text import quoted
+from webhook.vendors.catalogue import every
+from webhook.vendors.model import OwnQueues
 
-ORDERED_BY_OTHERS: Final = {
-    "volcano": "Volcano",  # orders the jobs of a queue by it, and preempts by it
-    "yunikorn": "YuniKorn",  # the same
-}
+ORDERED_BY_OTHERS: Final = {each.name: each.called for each in every(OwnQueues)}
 """Schedulers that order pods by their PriorityClass in queues of their own. So does Kueue, which a label of the pod names: it
 takes the priority of a workload from its template, which has no guess."""
 _NAME, _PRIORITY, _PREEMPTION = ("spec", "priorityClassName"), ("spec", "priority"), ("spec", "preemptionPolicy")
@@ -50,7 +51,7 @@ _FIELDS = (_NAME, _PRIORITY, _PREEMPTION)
 class PriorityClassName(Injector):
     differs: ClassVar[str] = (
         "does not see other PriorityClasses and quotas: by a guess a pod gets a PriorityClass even if it can do less with it; a "
-        "globalDefault is kept"
+        "globalDefault is kept; Jobs that make a PodGroup get none"
     )
     handles_claims: ClassVar[bool] = True
     sentences: ClassVar[Mapping[str, str]] = {
@@ -80,6 +81,21 @@ class PriorityClassName(Injector):
     override_global_default: bool = True
     """true: a pod with the cluster's globalDefault counts as a pod without a PriorityClass. If a label of the pod asks for its
     class, that takes it out of a ResourceQuota for the globalDefault."""
+
+    every_job: bool = False
+    """true: every new Job gets the PriorityClass in its template, not only those with `spec.scheduling`. For clusters with the
+    feature gate WorkloadWithJob, where every Job makes a group."""
+
+    def gives_group(self, job: dict[str, Any], workload: Workload) -> bool:
+        """Whether a new Job gets the PriorityClass in its template.
+
+        The API server refuses `scheduling` where the Job controller makes no groups. Source: pkg/controller/job
+        (getManagementMode).
+        """
+        if workload.guessed and not labels_of(job).keys().isdisjoint(OF_KUEUE):
+            return False
+        here = job["spec"].get("managedBy") in (None, "kubernetes.io/job-controller")
+        return here and (self.every_job or bool(job["spec"].get("scheduling")))
 
     def inject(self, edit: Edit, context: Context) -> Outcome:
         ours = outcome_of(record_of(edit.object), "priorityClass") == ["set", edit.get(_NAME)]

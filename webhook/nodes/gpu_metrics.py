@@ -4,8 +4,8 @@ Secrets, such as a bearer token, are not part of a policy: whoever may edit the 
 
 To add a source: `webhook/feeds/<word>.py`, a class with `poll(into)`, which adds every number that there is now, and a function
 `source(wiring)`, which makes one; bound every answer before you read it. `tests/feeds/test_<word>.py`, a server that answers as
-the real one does, and then wrongly. One line in SOURCES, and `make manifests`. Settings of its own are a section of
-`GpuMetricsSettings`.
+the real one does, and then wrongly. One line in SOURCES, or a fact about the pods that it asks, and `make manifests`. Settings of
+its own are a section of `GpuMetricsSettings`.
 """
 
 from __future__ import annotations
@@ -18,14 +18,14 @@ from pydantic import AfterValidator, BeforeValidator, Field, StringConstraints, 
 
 from webhook.framework.interface import Settings
 from webhook.text import quoted
-from webhook.vendors.catalogue import metric
+from webhook.vendors.catalogue import every, metric, series_labels
+from webhook.vendors.model import MeasuringPods
 
-SOURCES: Final[dict[str, str]] = {
-    "prometheus": "",
-    "dcgm": "asks the DCGM exporters",
-    "nvidiaSmi": "runs nvidia-smi in pods of a DaemonSet",
-}
+PODS: Final = {each.source: each for each in every(MeasuringPods)}
+"""The pods that a source asks, by its name in the policy."""
+SOURCES: Final[dict[str, str]] = {"prometheus": "", **{name: pods.does for name, pods in PODS.items()}}
 """What each source does, by its name in the policy."""
+_DCGM, _NVIDIA_SMI = PODS.values()
 _UNITS = {"ms": 0.001, "s": 1.0, "m": 60.0, "h": 3600.0}
 _DURATION = re.compile(r"([0-9]{1,6}(?:\.[0-9]{1,3})?)(ms|s|m|h)", re.ASCII)
 _METRIC = re.compile(r"[a-zA-Z_:][a-zA-Z0-9_:]*", re.ASCII)
@@ -82,9 +82,9 @@ class Queries(Settings):
 class Dcgm(Settings):
     """Where the DCGM exporters are."""
 
-    namespace: Namespace = "gpu-operator"
+    namespace: Namespace = _DCGM.namespace
     """Only exporters in this namespace are read: in other namespaces anyone could give a pod the same labels."""
-    selector: dict[str, str] = Field(default={"app": "nvidia-dcgm-exporter"}, min_length=1)
+    selector: dict[str, str] = Field(default={"app": _DCGM.app}, min_length=1)
     """Labels of the exporter pods."""
     port: int = Field(default=9400, ge=1, le=65535)
 
@@ -93,8 +93,8 @@ class NvidiaSmi(Settings):
     """The pods in which nvidia-smi is run, one on each GPU node. The default is the device plugin's pods; the driver's have the
     label app=nvidia-driver-daemonset. It needs manifests/components/nvidia-smi."""
 
-    namespace: Namespace = "gpu-operator"
-    selector: dict[str, str] = Field(default={"app": "nvidia-device-plugin-daemonset"}, min_length=1)
+    namespace: Namespace = _NVIDIA_SMI.namespace
+    selector: dict[str, str] = Field(default={"app": _NVIDIA_SMI.app}, min_length=1)
     """Labels of the pods. The first container of each is taken."""
 
 
@@ -150,7 +150,7 @@ class GpuMetricsSettings(Settings):
     """Older samples are not used. At least twice the interval."""
     queries: Queries = Queries()
     node_labels: tuple[Name, ...] = Field(
-        default=("node", "Hostname", "hostname", "kubernetes_node", "instance"), min_length=1, max_length=10
+        default=("node", *series_labels("node"), "kubernetes_node", "instance"), min_length=1, max_length=10
     )
     """The labels of a series that may name the node; the first that is present counts. A port is cut off."""
     dcgm: Dcgm = Dcgm()
@@ -163,13 +163,13 @@ class GpuMetricsSettings(Settings):
     @property
     def pods(self) -> Dcgm | NvidiaSmi:
         """The section that names the pods which report their nodes. Prometheus has series of DCGM exporters."""
-        return self.nvidia_smi if self.source == "nvidiaSmi" else self.dcgm
+        return self.nvidia_smi if self.source == _NVIDIA_SMI.source else self.dcgm
 
     @model_validator(mode="after")
     def _complete(self) -> GpuMetricsSettings:
         if self.source == "prometheus":
             _check_url(self.url)
-        if self.source == "dcgm":
+        if self.source == _DCGM.source:
             for key, name in self.queries.model_dump(by_alias=True).items():
                 if name and not _METRIC.fullmatch(name):
                     raise ValueError(f"queries.{key} is {quoted(name)}; an exporter is asked for a metric by its name")

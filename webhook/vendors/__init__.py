@@ -30,6 +30,7 @@ from webhook.vendors.nvsentinel import NVSENTINEL
 from webhook.vendors.others import OTHERS
 from webhook.vendors.tpu import TPU
 from webhook.vendors.volcano import VOLCANO
+from webhook.vendors.yunikorn import YUNIKORN
 
 VENDORS: tuple[Vendor, ...] = (
     NVIDIA,
@@ -56,4 +57,5 @@ VENDORS: tuple[Vendor, ...] = (
     ALIYUN,
     TENCENT,
     KOORDINATOR,
+    YUNIKORN,
 )

@@ -10,6 +10,7 @@ from webhook.vendors.model import (
     Profile,
     Resource,
     RuntimeClass,
+    SeriesLabel,
     Taint,
     Variable,
     Vendor,
@@ -48,6 +49,11 @@ AMD: Final = Vendor(
         "https://github.com/Project-HAMi/HAMi/blob/master/charts/hami/templates/scheduler/device-configmap.yaml": (
             Resource("amd.com/gpumem", "part"),
             Resource("amd.com/gpucores", "part"),
+        ),
+        "https://github.com/ROCm/device-metrics-exporter": (
+            SeriesLabel("gpu_uuid", "uuid"),
+            SeriesLabel("gpu_id", "number"),
+            SeriesLabel("hostname", "node"),
         ),
         "https://github.com/ROCm/gpu-operator": (Namespace("kube-amd-gpu"),),
         "https://github.com/ROCm/k8s-gpu-dra-driver": (DeviceClass("gpu.amd.com", "amd.com"),),

@@ -15,6 +15,7 @@ from webhook.vendors.model import (
     One,
     Resource,
     Says,
+    SeriesLabel,
     Taint,
     TaintSays,
     Unhealthy,
@@ -96,6 +97,11 @@ def conditions(*, of_parts: bool = False) -> dict[str, str]:
 def metric(measures: str) -> str:
     """The name of the metric that measures this."""
     return next(each.name for each in every(Metric) if each.measures == measures)
+
+
+def series_labels(*says: str) -> tuple[str, ...]:
+    """The labels of series that say one of these, those of the first before those of the next."""
+    return tuple([label.name for one in says for label in every(SeriesLabel) if label.says == one])
 
 
 def host_paths(gives: Literal["node", "nothing"]) -> tuple[str, ...]:

@@ -296,6 +296,35 @@ class Metric:
     name: str
 
 
+@dataclass(frozen=True, slots=True)
+class SeriesLabel:
+    """A label of the series of an exporter, and what its value is: the UUID of a GPU, or its number on the node; the number of a
+    MIG instance of it; the node."""
+
+    name: str
+    says: Literal["uuid", "number", "instance", "node"]
+
+
+@dataclass(frozen=True, slots=True)
+class MeasuringPods:
+    """Pods that tell what the GPUs of their nodes do. `source`: what asks them, a module of `feeds/` by its name in the policy;
+    `does`: in words. `name`: what they are called. `namespace`, `app`: where they are, and their label of this name."""
+
+    source: str
+    does: str
+    name: str
+    namespace: str
+    app: str
+
+
+@dataclass(frozen=True, slots=True)
+class OwnQueues:
+    """A scheduler that orders pods by their PriorityClass in queues of its own, and preempts by it. `called`: in words."""
+
+    name: str
+    called: str
+
+
 Fact = (
     Resource
     | DeviceClass
@@ -324,6 +353,9 @@ Fact = (
     | DriverVariable
     | ForDesktops
     | Metric
+    | SeriesLabel
+    | MeasuringPods
+    | OwnQueues
 )
 
 

@@ -11,11 +11,13 @@ from webhook.vendors.model import (
     DriverVariable,
     ForDesktops,
     Label,
+    MeasuringPods,
     Metric,
     Namespace,
     Profile,
     Resource,
     RuntimeClass,
+    SeriesLabel,
     Taint,
     Unhealthy,
     Variable,
@@ -138,6 +140,24 @@ NVIDIA: Final = Vendor(
             Metric("memoryFree", "DCGM_FI_DEV_FB_FREE"),
             Metric("temperature", "DCGM_FI_DEV_GPU_TEMP"),
             Metric("xid", "DCGM_FI_DEV_XID_ERRORS"),
+        ),
+        "https://github.com/NVIDIA/dcgm-exporter/blob/main/internal/pkg/rendermetrics/render_metrics.go": (
+            SeriesLabel("UUID", "uuid"),
+            SeriesLabel("uuid", "uuid"),
+            SeriesLabel("gpu", "number"),
+            SeriesLabel("device", "number"),
+            SeriesLabel("GPU_I_ID", "instance"),  # its UUID is that of the GPU
+            SeriesLabel("Hostname", "node"),
+        ),
+        "https://github.com/NVIDIA/gpu-operator/tree/main/assets": (
+            MeasuringPods("dcgm", "asks the DCGM exporters", "DCGM exporters", "gpu-operator", "nvidia-dcgm-exporter"),
+            MeasuringPods(
+                "nvidiaSmi",
+                "runs nvidia-smi in pods of a DaemonSet",
+                "pods that have nvidia-smi",
+                "gpu-operator",
+                "nvidia-device-plugin-daemonset",
+            ),
         ),
     },
 )

@@ -2,7 +2,7 @@
 
 from typing import Final
 
-from webhook.vendors.model import Gate, Resource, SharedCards, Vendor
+from webhook.vendors.model import Gate, OwnQueues, Resource, SharedCards, Vendor
 
 VOLCANO: Final = Vendor(
     name="Volcano",
@@ -40,6 +40,9 @@ VOLCANO: Final = Vendor(
                 "its queue has room for it",
                 "podgroups.scheduling.volcano.sh",
             ),
+        ),
+        "https://github.com/volcano-sh/volcano/tree/master/pkg/scheduler/plugins/priority": (
+            OwnQueues("volcano", "Volcano"),
         ),
     },
 )

@@ -111,7 +111,7 @@ class Moving:
     def _why_not(self, pod: Pod) -> str:
         """Why the pod is not moved; "" if it may be. KAI says where its parts go."""
         if KAI.name in self._devices.of(pod):
-            return "KAI says where its part of a GPU goes"
+            return f"{KAI.own_scheduler} says where its part of a GPU goes"
         return "; ".join(forbidden(pod, self._budgets))
 
 

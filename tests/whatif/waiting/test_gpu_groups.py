@@ -173,7 +173,7 @@ PENDING = [
     pytest.param([gpus("a", 1), *shared("g", "a", "0.7")], {BY_CONTAINER: "8000Mi"}, "noDevice", "node a: at most 0.3 of a GPU free", "ask for gpu-fraction: 0.3 at most", 1, id="memory for one container"),
     pytest.param([gpus("a", 1), *shared("g", "a", "0.5")], {BY_CONTAINER: "8000Mi"}, "fitsNow", "node a could take it now", "queues with quotas", 1, id="room for one container"),
     pytest.param([gpus("a", 2), *shared("g", "a", "0.75"), *shared("h", "a", "0.5")], TWO, "noDevice", "node a: at most 0.25 of 2 GPUs free", "ask for gpu-fraction: 0.25 at most", 1, id="two GPUs"),
-    pytest.param([node("a", 2, **MIG)], {"fraction": "0.5"}, "noDevice", "node a: KAI gives no parts of GPUs where there are MIG instances", "let the pod run on other nodes", 0, id="MIG"),
+    pytest.param([node("a", 2, **MIG)], {"fraction": "0.5"}, "noDevice", "node a: kai-scheduler gives no parts of GPUs where there are MIG instances", "let the pod run on other nodes", 0, id="MIG"),
     pytest.param([node("a", 0)], {"fraction": "0.5"}, "noGpus", "node a: no nvidia.com/gpu", "they are for other pods", 0, id="no GPU"),
 ]  # fmt: skip
 

@@ -10,6 +10,7 @@ from webhook.cli.checks.configurations import MUTATING, hooks_of
 from webhook.cli.checks.result import All, broken, unknown, warn
 from webhook.cli.cluster.answers import replica_pods
 from webhook.kube.pod import Pod, labels_of
+from webhook.nodes.gpu_metrics import PODS
 from webhook.policy.model import Policy
 from webhook.policy.written_for import PROGRAM
 from webhook.text import bare, listed, plural, quoted
@@ -172,15 +173,15 @@ def gpu_metrics(snapshot: Snapshot, policy: Policy) -> All:
     settings = policy.file.gpu_metrics
     if settings.source == "off":
         return "off in the policy: nodes are ranked by what is allocated"
-    if settings.source == "dcgm":
-        dcgm = settings.dcgm
+    if settings.source in PODS:
+        asked = settings.pods
         if not any(
-            namespace == dcgm.namespace and dcgm.selector.items() <= labels_of(pod).items()
+            namespace == asked.namespace and asked.selector.items() <= labels_of(pod).items()
             for (namespace, _), pod in snapshot.named("Pod").items()
         ):
-            labels = ",".join(f"{key}={value}" for key, value in dcgm.selector.items())
-            text = f"no DCGM exporter: no pod with {labels} in namespace {dcgm.namespace}"
-            return [broken(text, "correct gpuMetrics.dcgm in the policy, or install the exporters")]
+            labels = ",".join(f"{key}={value}" for key, value in asked.selector.items())
+            text = f"no {PODS[settings.source].name}: no pod with {labels} in namespace {asked.namespace}"
+            return [broken(text, f"correct gpuMetrics.{settings.source} in the policy, or install them")]
     ages = {pod: age for pod, _, age in samples_of(snapshot, "gpu_metrics_age_seconds")}
     if not ages:
         return [unknown(f"whether {settings.source} gives numbers: {snapshot.missing.get('ReplicaMetrics', _SILENT)}")]

@@ -21,7 +21,7 @@ from webhook.feeds.access import Access, always
 from webhook.feeds.api import Api
 from webhook.feeds.exporters import Exporters
 from webhook.feeds.gpu_source import SourceFailed, Wiring, http_session, source_of
-from webhook.nodes.gpu_metrics import GpuMetricsSettings
+from webhook.nodes.gpu_metrics import PODS, GpuMetricsSettings, NvidiaSmi
 from webhook.nodes.utilisation import Reading, Sample
 from webhook.text import quoted
 from webhook.whatif.cluster.measured import Measured
@@ -70,11 +70,11 @@ def with_url(url: str, settings: GpuMetricsSettings) -> GpuMetricsSettings:
 
 def way_to(settings: GpuMetricsSettings, access: Access | None, in_pod: bool, ours: str = NAME) -> Way:
     """The way to reach the source. `ours`: the namespace of the webhook."""
-    if settings.source == "nvidiaSmi":
+    if isinstance(settings.pods, NvidiaSmi):
         return Way(settings, access, f"pods/exec, and to create it, in namespace {settings.nvidia_smi.namespace}")
     if in_pod or access is None:
         return Way(settings)
-    if settings.source == "dcgm":
+    if settings.source in PODS:
         return Way(settings, access, f"pods/proxy in namespace {settings.dcgm.namespace}")
     if service := _service(urlsplit(settings.url), ours):
         namespace, path = service
@@ -105,8 +105,8 @@ async def measure(
         if pod["metadata"].get("namespace") == settings.pods.namespace:
             exporters.seen(pod)
     exporters.listed.set()
-    if way.settings.source == "nvidiaSmi" and way.access is None:
-        raise SourceFailed("nvidia-smi is run by an API server; give --kubeconfig FILE")
+    if isinstance(settings.pods, NvidiaSmi) and way.access is None:
+        raise SourceFailed(f"{settings.source} needs an API server; give --kubeconfig FILE")
     try:
         async with asyncio.timeout(within or settings.stale_after):
             return await _poll(way, exporters, snapshot.nodes)

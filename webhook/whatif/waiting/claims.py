@@ -234,7 +234,8 @@ def _no_room(case: Case, part: DeviceClaim, off: Mask, alone: Mask) -> Iterator[
     if (none := off & (s.capacity.get(KAI.whole, np.zeros(len(off))) == 0)).any():
         yield from without(case, KAI.whole, none, alone)
     if (never := off & ~none & s.groups.refused).any():
-        text = f"{s.where(never)}: KAI gives no parts of GPUs where there are MIG instances or GPUs by DRA, or no limits yet"
+        gives = f"{KAI.own_scheduler} gives no parts of GPUs"
+        text = f"{s.where(never)}: {gives} where there are MIG instances or GPUs by DRA, or no limits yet"
         yield s.cause("noDevice", text, never, np.zeros_like(off), "let the pod run on other nodes")
     if not (off := off & ~none & ~s.groups.refused).any():
         return
