@@ -33,8 +33,8 @@ class Spread:
     neither measured nor allocated counts as idle), then the lowest mean utilisation (without metrics, the allocated part).
     """
 
-    meaning = "hosts and zones with fewest pods of the owner first, then the emptiest and idlest node"
-    keeps_apart = True
+    meaning = "spread the replicas over hosts and zones, then the emptiest and idlest node"
+    spreads = True
     keeps_whole_nodes = False
 
     def __call__(self, columns: Columns, rows: Rows, pod_requests: PodRequests, view: View) -> Floats:
@@ -64,6 +64,6 @@ STRATEGIES: Final[dict[str, Strategy]] = {
 """The strategies by their names in the policy. A new one is a file with its class, and one line here."""
 
 
-def keeps_apart(name: str) -> bool:
-    """Whether a strategy keeps the pods of one owner apart; False for `off`."""
-    return name in STRATEGIES and STRATEGIES[name].keeps_apart
+def spreads(name: str) -> bool:
+    """Whether a strategy spreads the pods of one owner over hosts and zones; False for `off`."""
+    return name in STRATEGIES and STRATEGIES[name].spreads
