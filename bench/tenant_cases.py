@@ -113,13 +113,6 @@ def _another_claim(world: World, number: int) -> None:
     world.state.seen("persistentvolumeclaims", _object("claim-0", spec), world.now)
 
 
-def _budgets(world: World) -> None:
-    selector = {"matchExpressions": [{"key": "app", "operator": "NotIn", "values": [f"{n}" for n in range(90)]}]}
-    for number in world.many(5_000):
-        world.state.seen("poddisruptionbudgets", _object(f"budget-{number}", {"selector": selector}), world.now)
-    world.state.complete("poddisruptionbudgets", {*world.state.known("poddisruptionbudgets")}, world.now)
-
-
 def _autoscalers(world: World) -> None:
     for number in world.many(5_000):
         target = {"apiVersion": "apps/v1", "kind": "Deployment", "name": "llama-0001"}
@@ -150,7 +143,6 @@ COSTS: Final[dict[str, Cost]] = {
     "1,200 kinds of pods that nobody else has, another before each review": Cost(_all_odd_requests, _odd_requests),
     "another odd amount of CPU on a node before each review": Cost(before_each=_odd_amount),
     "10,000 claims of volumes, of which one changes before each review": Cost(_claims, _another_claim),
-    "5,000 PodDisruptionBudgets": Cost(_budgets),
     "5,000 HorizontalPodAutoscalers that name another's Deployment": Cost(_autoscalers),
     "10,000 Jobs of one JobSet": Cost(_jobs),
 } | tenant_claims.COSTS

@@ -106,13 +106,11 @@ class ClusterFacts:
     knows_priority_classes: bool = True
     offers: Mapping[str, Mapping[str, int]] = field(default_factory=dict)
     """Node name to its allocatable extended resources."""
-    labels: Mapping[str, Mapping[str, str]] = field(default_factory=dict)
-    """Node name to its labels."""
+    labels: Mapping[str, Mapping[str, str | None]] = field(default_factory=dict)
+    """Node name to its labels; None: without this one."""
     taints: tuple[Taint, ...] = ()
     """The taints of every node."""
     namespaces: Mapping[str, Mapping[str, str]] = field(default_factory=dict)
-    budgets: Mapping[str, Mapping[str, str]] | None = None
-    """Namespace to the labels that its PodDisruptionBudget selects by; None: not known."""
     autoscalers: Mapping[tuple[str, str, str], Autoscaler] = field(default_factory=dict)
     """Namespace, kind and name of a workload to what scales it."""
     runtime_classes: Mapping[str, str] = field(default_factory=dict)
@@ -157,11 +155,6 @@ class ClusterFacts:
                     name, value=each.value, preemptionPolicy=each.preemption_policy, globalDefault=each.global_default
                 )
                 for name, each in self.priority_classes.items()
-            ]
-        if self.budgets is not None:
-            kinds["poddisruptionbudgets"] = [
-                _named("budget", namespace=namespace, spec={"selector": {"matchLabels": dict(labels)}})
-                for namespace, labels in self.budgets.items()
             ]
         kinds["resourcequotas"] = [
             _named("gpus", namespace=namespace, spec={"scopeSelector": {"matchExpressions": [_scope(names)]}})

@@ -7,11 +7,13 @@ import asyncio
 import re
 from collections import Counter
 from collections.abc import Callable, Iterator
+from functools import partial
 from pathlib import Path
 from typing import Any, Final
 
 from typer.main import get_command
 
+from tests import readers, spellings
 from tests.document import document
 from tests.e2e import theft_vectors
 from tests.vendors import page as vendors_page
@@ -160,12 +162,14 @@ def _in_short(rule: Rule) -> str:
 
 PAGES: Final[dict[str, dict[str, Callable[[], Iterator[str]]]]] = {
     "vendors.md": {"vendors": vendors_page.lines},
-    "ways.md": {"ways": theft_vectors.lines},
+    "ways.md": {"ways": theft_vectors.lines, "spellings": spellings.lines},
     "rules.md": {"reference": details},
     "metrics.md": {"metrics": _metrics},
     "cli.md": {"options": _options},
     "placement.md": {"criteria": _criteria},
     "operations.md": {"settings": _settings_of_the_server},
+    "beside.md": {"readers": readers.lines},
+    "../CONTRIBUTING.md": {"readers": partial(readers.lines, "docs/")},
 }
 """The generated parts of each page."""
 

@@ -8,15 +8,16 @@ from pathlib import Path
 
 import pytest
 
-from tests import reference, rooms
+from tests import readers, reference, rooms
 from tests.builders import GPUS
 from tests.controlplane.nodes import node
 from tests.controlplane.objects import pod
 from tests.document import document
 from tests.state.objects import placer, state
+from tests.toys import team_label
 from webhook.kube.asked import AskedPod
 from webhook.placement.settings import PlacementSettings, Preference
-from webhook.policy.model import Injectors, Policy, PolicyFile, named
+from webhook.policy.model import Policy, PolicyFile
 
 ROOT = Path(__file__).resolve().parent.parent
 DOCS = ROOT / "docs"
@@ -42,14 +43,27 @@ def test_what_is_generated_from_the_models_is_current(file: Path, generated: Cal
     assert written == generated(written), "run `make manifests`"
 
 
-def test_every_injector_says_who_reads_what_it_adds() -> None:
-    table = (DOCS / "beside.md").read_text().partition("## Who reads what we add\n")[2].partition("\n\n- ")[0]
-    head, _, *rows = [
-        [cell.strip() for cell in row.strip("|").split("|")] for row in table.splitlines() if row[:1] == "|"
-    ]
-    written = {row[0].split("`")[1]: row[1:] for row in rows}
-    assert list(written) == [name for name, _ in named(Injectors())]
-    assert [name for name, cells in written.items() if len(cells) != len(head) - 1 or "" in cells] == []
+@pytest.mark.parametrize(
+    ("removed", "said"),
+    [
+        pytest.param("", None, id="a whole one"),
+        pytest.param(
+            "    Karpenter: nothing\n", r"saw a part «Read by:».*without \['Karpenter'\]", id="without a reader"
+        ),
+        pytest.param(
+            "Read by:\n", "team_label: saw no part «Read by:» .*; wanted a line for each", id="without the part"
+        ),
+    ],
+)
+def test_an_injector_says_who_reads_what_it_adds(
+    removed: str, said: str | None, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(team_label, "__doc__", (team_label.__doc__ or "").replace(removed, "", 1 if removed else 0))
+    if said is None:
+        assert [*readers.read_by(team_label.TeamLabel())] == [*readers.READERS]
+        return
+    with pytest.raises(ValueError, match=said):
+        readers.read_by(team_label.TeamLabel())
 
 
 def test_a_page_without_a_place_for_what_is_generated_is_refused() -> None:

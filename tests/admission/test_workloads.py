@@ -22,8 +22,9 @@ from tests.admission.templates import (
     validated,
 )
 from tests.builders import GPU, TWO_NODES, ClusterFacts, container
-from tests.controlplane.nodes import Json, node
+from tests.controlplane.nodes import GPU_TAINT, Json, node
 from tests.controlplane.objects import job, pod
+from tests.devices.dra import gpus_of
 from tests.served import NOW, Server, after
 from tests.state.objects import state
 from webhook.admission import workloads
@@ -254,10 +255,9 @@ def test_only_mode_deny_refuses_a_template_that_the_api_server_would_accept() ->
 # --- Warnings ---------------------------------------------------------------------------------------------------------
 
 
-def test_a_later_refusal_of_the_pods_is_a_warning_and_then_no_change_is_announced() -> None:
-    warnings = warnings_of(validated(asked(deployment(**THIEF)), policy()))
-    assert warnings[0].startswith('privileged: its pods will be refused: true in container "main"')
-    assert not any("will get" in text for text in warnings)
+def test_a_later_refusal_of_the_pods_is_a_warning() -> None:
+    warning, _ = warnings_of(validated(asked(deployment(**THIEF)), policy()))
+    assert warning.startswith('privileged: its pods will be refused: true in container "main"')
 
 
 def test_the_field_in_a_warning_is_that_of_the_pod() -> None:
@@ -268,10 +268,32 @@ def test_the_field_in_a_warning_is_that_of_the_pod() -> None:
     )
 
 
-def test_changes_of_the_pods_are_announced() -> None:
+def test_what_the_pods_will_get_is_no_warning() -> None:
     labelled = deployment(labels={"workload-type": "inference"})
-    warnings = warnings_of(validated(asked(labelled), policy()))
-    assert "its pods will get: tolerations, priorityClass, topologySpread" in warnings
+    (warning,) = warnings_of(validated(asked(labelled), policy()))
+    assert warning.startswith("cpuPerGpu: no CPU and no memory for 1 GPU"), "what nobody adds"
+
+
+def test_the_rule_about_missing_spread_sees_what_pods_with_claims_will_get() -> None:
+    claiming = deployment({"claims": [{"name": "gpu"}]}, replicas=4)
+    claiming["spec"]["template"]["spec"]["resourceClaims"] = [{"name": "gpu", "resourceClaimTemplateName": "gpu"}]
+    of = replace(TWO_NODES, devices=(gpus_of("a"),))
+    warnings = warnings_of(validated(asked(claiming), policy(), of))
+    assert not any(text.startswith("spreadMissing") for text in warnings)
+
+
+def test_a_daemon_set_must_tolerate_the_taints_itself() -> None:
+    """Its controller makes pods only for nodes whose taints the template tolerates."""
+    of = state([node("a", taints=[GPU_TAINT]), node("b", taints=["sku=gpu:NoSchedule"])])
+    made = deployment()
+    daemons = made | {"kind": "DaemonSet"}
+    late = (
+        "a DaemonSet makes pods only for nodes whose taints its template tolerates: add tolerations of "
+        "nvidia.com/gpu=present:NoSchedule, sku=gpu:NoSchedule to the template"
+    )
+    assert late in told(daemons, of)
+    assert late not in told(made, of)
+    assert not any(text.startswith("a DaemonSet") for text in told(daemons, state([node("a")])))
 
 
 def test_labels_of_a_template_count_as_those_of_its_pods_do() -> None:
@@ -497,9 +519,3 @@ def test_what_such_a_template_states_is_judged(request_: Request) -> None:
     warnings = warnings_of(validated(request_, policy()))
     assert [text.partition(":")[0] for text in warnings] == ["gpuQuantity", "privileged"]
     assert validated(request_, policy("deny")).result == "denied"
-
-
-def test_of_an_inference_service_with_its_own_containers_it_is_said_what_its_pods_get() -> None:
-    predictor = {"containers": [{"name": "main", "image": "i", "resources": ALONE}]}
-    request_ = of_kind("InferenceService", "serving.kserve.io", {"predictor": predictor})
-    assert any("its pods will get" in text for text in warnings_of(validated(request_, policy())))

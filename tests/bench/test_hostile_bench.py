@@ -10,7 +10,7 @@ from pathlib import Path
 
 BODY, COST, OUTCOME = (
     "250 tolerations",
-    "5,000 PodDisruptionBudgets",
+    "10,000 Jobs of one JobSet",
     "4,200 pods without an owner, created and deleted",
 )
 

@@ -137,6 +137,8 @@ def test_pods_that_wait_already_go_first_unless_the_new_ones_have_priority(tmp_p
 def test_a_daemonset_has_a_pod_on_each_node_that_is_for_it(tmp_path: Path) -> None:
     full = placed(pod("full", 8), "gpu-b")
     nodes = [*NODES, node("gpu-d", cordoned=True), node("gpu-e", taints=["team=x:NoSchedule"]), full]
+    nodes.append(node("gpu-f", taints=[GPU_TAINT]))
+    """For which its pods would get a toleration, had its controller made one."""
     daemon = {**CHAT, "kind": "DaemonSet"}
     (answer,) = found("-f", manifest(tmp_path, daemon), "-n", "team", "--from", write(tmp_path, *nodes, OPTED_IN))[
         "items"
@@ -338,6 +340,16 @@ def test_what_makes_no_pods_is_left_out_and_named_once(file: Any) -> None:
     assert result.stderr.startswith('left out, since they make no pods: "Service"\n')
 
 
+def test_a_kind_of_somebody_else_may_make_pods_that_nobody_knows_here(file: Any) -> None:
+    others = [{"apiVersion": f"{group}/v1", "kind": kind, "metadata": {"name": "x"}, "spec": {}} for group, kind in (("apps.nvidia.com", "NIMService"), ("networking.k8s.io", "Ingress"))]  # fmt: skip
+    result = offline("-f", file(*others, GOOD))
+    assert result.stderr.startswith(
+        'left out, since they make no pods: "Ingress"\n'
+        'left out, since no pod template is known in them: "NIMService". If they make pods, these were not tried: '
+        "templates.custom of the policy can name where their templates are\n"
+    )
+
+
 def test_yaml_is_the_pods_as_they_would_be_stored(file: Any) -> None:
     result = offline("-f", file(GOOD, CPU, CONFLICT, TRAINING | {"spec": {}}, GOOD), "-o", "yaml")
     printed = list(yaml.safe_load_all(result.stdout))
@@ -402,6 +414,14 @@ def test_a_policy_in_the_snapshot_decides(tmp_path: Path, file: Any) -> None:
     assert ", by the policy of the cluster, " in result.stderr
     other = call("try", *given, "--policy", "default")
     assert (other.exit_code, other.stderr) == (0, f"tried on {known}, by the shipped policy\n")
+
+
+def test_what_the_hook_does_not_say_of_templates_is_said(tmp_path: Path, file: Any) -> None:
+    text = "profiles: {default: {templates: {mode: 'off'}}}"
+    known = with_policy(tmp_path, text, *NODES, OPTED_IN)
+    result = call("try", "-f", file(deployment("greedy", 2, 64)), "-n", "team", "--from", known)
+    assert (result.exit_code, "[gpuFits]" in result.stdout) == (1, True), result.stdout
+    assert "deployment/greedy: 2 pods of 64 nvidia.com/gpu: refused" in result.stdout
 
 
 def test_a_policy_of_the_cluster_that_cannot_be_used_is_said_and_ends_nothing(tmp_path: Path, file: Any) -> None:

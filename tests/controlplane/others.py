@@ -5,10 +5,10 @@ from pathlib import Path
 
 from tests.controlplane.module import Module
 
-_SHARED, _OLDER = Module("others"), Module("older")
-"""For those that can be compiled of the `k8s.io` modules of the control plane, which takes a fifth of the time, and for those
-that need older ones. KubeRay, Karpenter 1.4 and the training operator have a go.mod each, since they need an older
-controller-runtime too."""
+_SHARED, _OLDER, _BATCH = Module("others"), Module("older"), Module("batch")
+"""For those that can be compiled of the `k8s.io` modules of the control plane, which takes a fifth of the time; for those that
+need older ones; and for those of batch work that are as old, beside YuniKorn, which has parts of kube-scheduler in it. KubeRay,
+Karpenter 1.4 and the training operator have a go.mod each, since they need an older controller-runtime too."""
 
 
 @dataclass(frozen=True)
@@ -46,6 +46,8 @@ OTHERS = {
         ("manifests/base/crds",),
         Module("training"),
     ),
+    "yunikorn": Other("github.com/apache/yunikorn-k8shim", "/pkg/cmd/shim", (), _BATCH),
+    "mpi-operator": Other("github.com/kubeflow/mpi-operator", "/cmd/mpi-operator", ("manifests/base",), _BATCH),
     "kuberay": Other("github.com/ray-project/kuberay/ray-operator", files=("config/crd",), of=Module("kuberay")),
 }
 

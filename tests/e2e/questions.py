@@ -9,6 +9,7 @@ from typing import Any
 
 from tests.controlplane.nodes import node
 from tests.controlplane.objects import REQUIRED, deployment, job, made, pod, required, volume, volume_claim, workload
+from tests.e2e.pending.amounts import PART
 from tests.e2e.pending.kit import (
     GPU,
     HOSTNAME,
@@ -202,6 +203,22 @@ QUESTIONS = [
         one(),
         wants({GPU: "1", "ephemeral-storage": "100Ti"}),
         told=("ephemeral",),
+    ),
+    asks(
+        "its init container wants more CPUs than its node has",
+        "nodesTooSmall",
+        one(cpu="16"),
+        pod("waits", containers=[container("main", gpu="1")], init=[asking({"cpu": "32"}) | {"name": "build"}]),
+        told=('init container "build" asks for 32 cpu',),
+        enough=True,
+    ),
+    asks(
+        "two of eight GPUs are withdrawn, and others have the rest",
+        "gpusTaken",
+        [PART],
+        waits(),
+        before=[held("other", 6)],
+        told=("2 of 8 nvidia.com/gpu are not allocatable on node p-a",),
     ),
     # Where it may run
     asks(
@@ -457,6 +474,14 @@ QUESTIONS = [
         name="deploy/waits",
         tenant=True,
         told=("robot",),
+    ),
+    asks(
+        "tenant: no class of storage is called so",
+        "storageClassMissing",
+        one(),
+        waits(volumes=mounts("disk")),
+        before=[volume_claim("disk", storageClassName="class-gone")],
+        tenant=True,
     ),
     asks("tenant: nothing is called so", "", one(), waits(), name="wiats", tenant=True, told=("did you mean waits?",)),
 ]

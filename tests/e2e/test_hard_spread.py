@@ -1,4 +1,5 @@
-"""A constraint with DoNotSchedule counts zones without GPUs, as `lint` and `doctor` say: on the real scheduler."""
+"""On the real scheduler: a constraint with DoNotSchedule counts zones without GPUs, as `lint` and `doctor` say; nodes without a
+zone get their share."""
 
 import json
 
@@ -45,3 +46,15 @@ async def test_replicas_start(
             )
 
         await wait_until(rest_waits, 120, "the scheduler to say why the rest waits")
+
+
+async def test_a_node_without_a_zone_gets_its_share(
+    api: Api, installed: Installed, nodes: MakeNodes, team_of: MakeTeam
+) -> None:
+    """A constraint over zones would put it last (podtopologyspread/scoring.go), so the pods have none."""
+    bare = [node(f"share-{letter}", labels={ZONE: None}) for letter in "cd"]
+    await nodes([node("share-a"), node("share-b", zone="zone-b"), *bare])
+    team = await team_of("default")
+    await api.create(deployment("chat", 4), team)
+    found = await api.running(team, 4)
+    assert sorted(pod["spec"]["nodeName"] for pod in found) == [f"share-{letter}" for letter in "abcd"]

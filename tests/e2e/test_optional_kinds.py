@@ -15,12 +15,10 @@ from webhook.feeds.cluster import PATHS
 pytestmark = pytest.mark.controlplane
 
 PROFILE = "  no-spread: {injectors: {topologySpread: {enabled: false}}}\n"
-BUDGET = made("PodDisruptionBudget", "chat", spec={"maxUnavailable": 1, "selector": {"matchLabels": {"app": "chat"}}})
 METRIC = {"type": "Resource", "resource": {"name": "cpu", "target": {"type": "Utilization", "averageUtilization": 70}}}
 TARGET = {"apiVersion": "apps/v1", "kind": "Deployment", "name": "chat"}
 SCALE = {"minReplicas": 1, "maxReplicas": 40, "scaleTargetRef": TARGET, "metrics": [METRIC]}
 CASES = [
-    pytest.param(BUDGET, "pdbMissing: 2 replicas without a PodDisruptionBudget", False, id="a budget"),
     pytest.param(
         made("HorizontalPodAutoscaler", "chat", spec=SCALE),
         'spreadMissing: up to 40 replicas by HorizontalPodAutoscaler "chat" without topology spread or pod anti-affini',

@@ -5,6 +5,7 @@ So a class is given only where both have it from one place, the template of a Jo
 one by a label is told to name it in both.
 """
 
+import asyncio
 from collections.abc import AsyncIterator, Sequence
 
 import pytest
@@ -12,12 +13,16 @@ import pytest_asyncio
 
 from tests.controlplane import clusters
 from tests.controlplane.api import Api, wait_until
-from tests.controlplane.nodes import Json
+from tests.controlplane.nodes import Json, node
 from tests.controlplane.objects import job, made, pod
 from tests.controlplane.plane import ControlPlane
 from tests.controlplane.programs import find
 from tests.controlplane.settings import Options
 from tests.installed import Installed, opt_in
+from webhook.cli.cluster.load import load
+from webhook.whatif.answers import KINDS, asked
+from webhook.whatif.offline import load_policy
+from webhook.whatif.waiting.causes import Cause
 
 pytestmark = pytest.mark.controlplane
 
@@ -31,8 +36,12 @@ INFERENCE = "gpu-inference"
 async def grouping() -> AsyncIterator[ControlPlane]:
     with ControlPlane(find(), GROUPS) as plane, Installed(plane):
         async with Api.of(plane.kubeconfig) as api:
-            await clusters.apply(api, clusters.cluster("two-node"))
+            apart = [
+                node(f"gangs-{letter}", labels={"gangs": "only"}, taints=["gangs=only:NoSchedule"]) for letter in "ab"
+            ]
+            await clusters.apply(api, [*clusters.cluster("two-node"), *apart])
             await api.namespace("team")
+            await api.namespace("plain")
             await opt_in(api, "team")
         yield plane
 
@@ -142,3 +151,38 @@ async def test_the_scheduler_takes_no_group_with_another_priority_than_its_pods(
     assert not any(each["spec"].get("nodeName") for each in pods)
     said = [c["message"] for each in pods for c in each["status"]["conditions"] if c["type"] == "PodScheduled"]
     assert any("same priority as the pod group" in text for text in said), said
+
+
+@pytest.mark.parametrize(
+    ("name", "members", "text"),
+    [
+        ("alone", 1, 'gang "alone" wants 3 pods, and 1 pod of it exist'),
+        ("large", 3, 'gang "large" starts 3 pods at once, and there is room for 2'),
+    ],
+)
+async def test_why_a_group_of_at_least_three_waits(
+    grouping: ControlPlane, team: Api, name: str, members: int, text: str
+) -> None:
+    """Nothing is marked as enough: each pod alone would fit."""
+    policy = {"schedulingPolicy": {"gang": {"minCount": 3}}}
+    tolerations = [{"key": "gangs", "operator": "Exists"}]
+    await team.create(made("PodGroup", name, spec=policy), "plain")
+    for number in range(members):
+        fields = {
+            "schedulingGroup": {"podGroupName": name},
+            "tolerations": tolerations,
+            "nodeSelector": {"gangs": "only"},
+        }
+        await team.create(pod(f"{name}-{number}", 8, **fields), "plain")
+    found: list[Cause] = []
+
+    async def said() -> bool:
+        snapshot = await asyncio.to_thread(load, grouping.kubeconfig, None, KINDS)
+        (answer,) = asked(snapshot, load_policy(), "plain", f"{name}-0").answers
+        found[:] = answer.causes
+        assert (found[0].cause, found[0].text[: len(text)]) == ("gangIncomplete", text), found
+        return bool(answer.says) or members < 3  # of a group that is not there the scheduler says nothing
+
+    await wait_until(said, 120, f"the cause of {name}")
+    assert not any(fix.helps for cause in found for fix in cause.fixes), found
+    assert not (await team.get("Pod", f"{name}-0", "plain"))["spec"].get("nodeName")

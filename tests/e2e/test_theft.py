@@ -19,6 +19,8 @@ from tests.controlplane.plane import ControlPlane
 from tests.e2e.conftest import Sides
 from tests.e2e.theft_vectors import ANNOTATE, APPLY, CLAIM, CREATE, DEBUG, FROM_MAP, VECTORS, Json, Vector, env
 from tests.installed import ROOT, SHIPPED, Installed
+from tests.spellings import Attempt, attempts
+from webhook.vendors import VENDORS
 
 pytestmark = pytest.mark.controlplane
 
@@ -126,6 +128,22 @@ async def test_cell(cell: Cell, api: Api, victims: Sides) -> None:
         assert any(text.startswith(f"{cell.vector.rule}: its pods will be refused: ") for text in warnings), warnings
     else:
         assert (f"[{cell.vector.rule}]" if cell.opted_in else "'gpu-admission-preemption'") in refusal
+
+
+FIRST = {(vendor.name, each.way): each for vendor in reversed(VENDORS) for each in [*attempts(vendor)][::-1]}
+
+
+@pytest.mark.parametrize("tried", [pytest.param(each, id=f"{of}, {way}") for (of, way), each in sorted(FIRST.items())])
+async def test_each_way_of_each_vendor(tried: Attempt, api: Api, victims: Sides) -> None:
+    """One spelling of each; tests/rules/test_spellings.py has the others."""
+    name = tried.pod["spec"].get("runtimeClassName", "nvidia")
+    async with api.having(*([] if name == "nvidia" else [made("RuntimeClass", name, handler=name)])):
+
+        async def told() -> bool:
+            """The API server takes up a RuntimeClass by a watch."""
+            return f"[{tried.rule}]" in await refusal(api.create(tried.pod, victims.ours, dryRun="All"))
+
+        await wait_until(told, 30, f"{tried.spelling} to be refused")
 
 
 async def test_containers_without_a_gpu_beside_one_with_are_given_none_by_their_image(api: Api, victims: Sides) -> None:

@@ -9,7 +9,7 @@ from tests.controlplane.api import Api, wait_until
 from tests.controlplane.objects import pod
 from tests.controlplane.plane import ControlPlane
 from tests.controlplane.programs import MUTATES
-from tests.export.world import INSIDE, LABEL, OPERATOR, OUTSIDE, OVERHEAD, POLICY, RUNTIMES, Json, refusal
+from tests.export.world import EVERY, INSIDE, LABEL, OPERATOR, OUTSIDE, OVERHEAD, POLICY, RUNTIMES, Json, refusal
 from tests.manifests.files import objects_of
 from webhook.export import export_yaml
 from webhook.kube.pod import PROFILE_LABEL
@@ -40,6 +40,7 @@ def exported(control_plane: ControlPlane) -> Iterator[ControlPlane]:
         namespace(INSIDE, {LABEL: "default", "class.gpu-admission.io/labelled": ""}),
         namespace(OUTSIDE, {}),
         namespace(OPERATOR, {}),
+        namespace(EVERY, {LABEL: "every"}),
     ]
     for name, value in (
         ("export-high", 5000),
@@ -56,7 +57,7 @@ def exported(control_plane: ControlPlane) -> Iterator[ControlPlane]:
         before.append({**one, "handler": name, **({"overhead": OVERHEAD[name]} if name in OVERHEAD else {})})
     before.append({"apiVersion": "v1", "kind": "ServiceAccount", "metadata": {"name": "exporter", "namespace": INSIDE}})
     control_plane.kubectl("apply", "-f", "-", input="\n---\n".join(orjson.dumps(o).decode() for o in before + objects))
-    for name in (INSIDE, OUTSIDE, OPERATOR):  # a controller creates it later, and a pod needs it
+    for name in (INSIDE, OUTSIDE, OPERATOR, EVERY):  # a controller creates it later, and a pod needs it
         control_plane.kubectl("-n", name, "wait", "--for=create", "serviceaccount/default", "--timeout=120s")
     try:
         yield control_plane
@@ -81,7 +82,9 @@ async def server(exported: ControlPlane, api: Api) -> Api:
             refused.append("[privileged]" in await refusal(api, bad, where))
         found = await api.create(pod("probe"), INSIDE, dryRun="All")
         advised = await api.create(pod("probe", 0, tolerations=[{"operator": "Exists"}]), INSIDE, dryRun="All")
-        return all(refused) and bool(advised.warnings) and ("sku" in str(found["spec"]["tolerations"]) or not MUTATES)
+        every = await api.create(pod("probe", 0), EVERY, dryRun="All")
+        changed = "sku" in str(found["spec"]["tolerations"]) and "env" in every["spec"]["containers"][0]
+        return all(refused) and bool(advised.warnings) and (changed or not MUTATES)
 
     await wait_until(in_force, 120, "the exported policies to be in force")
     return api

@@ -5,7 +5,7 @@ import pytest
 from tests.controlplane.api import Api
 from tests.controlplane.objects import pod
 from tests.export.pods import VISIBLE, env
-from tests.export.world import INSIDE, Json, other
+from tests.export.world import EVERY, INSIDE, Json, other
 
 pytestmark = pytest.mark.controlplane
 
@@ -189,3 +189,14 @@ async def test_a_pod_of_a_group_keeps_its_priority(server: Api) -> None:
     body = pod("group", 1, labels={"workload-type": "inference"}, schedulingGroup={"podGroupName": "g"})
     spec = (await server.create(body, INSIDE, dryRun="All"))["spec"]
     assert "priorityClassName" not in spec
+
+
+async def test_every_pod_gets_what_hides_gpus_on_any_node(server: Api) -> None:
+    hidden: dict[str, list[str]] = {}
+    for of, resources in (("", {}), ("amd.com/gpu", {"limits": {"amd.com/gpu": "1"}})):
+        body = pod("void", 0, containers=[other("main", resources=resources), other("beside")])
+        spec = (await server.create(body, EVERY, dryRun="All"))["spec"]
+        hidden[of] = [f"{each['name']}={each.get('value', '')}" for each in spec["containers"][1].get("env") or ()]
+    void = "NVIDIA_VISIBLE_DEVICES=void"
+    anywhere = ["ASCEND_VISIBLE_DEVICES=", "IX_VISIBLE_DEVICES=void"]
+    assert hidden == {"": [void, *anywhere], "amd.com/gpu": [void, "AMD_VISIBLE_DEVICES=void"]}

@@ -5,7 +5,7 @@ from typing import Any
 from tests.controlplane.api import Api, ApiError
 
 Json = dict[str, Any]
-INSIDE, OUTSIDE, OPERATOR = "export-inside", "export-outside", "export-operator"
+INSIDE, OUTSIDE, OPERATOR, EVERY = "export-inside", "export-outside", "export-operator", "export-every"
 LABEL = "export.example/profile"
 """A label in place of the real one, so that an installed webhook does not see these namespaces."""
 POLICY = """
@@ -33,6 +33,7 @@ profiles:
       priorityClass: {reserved: {export-kept: [elsewhere], system-*: []}}
     exempt:
       - {namespaces: [export-inside], serviceAccounts: [exporter]}
+  every: {injectors: {voidDevices: {everyPod: true}}}
 """
 """The default policy with settings that use every part of the export."""
 RUNTIMES = ("gvisor", "nvidia", "sandbox")

@@ -34,12 +34,12 @@ async def fed(fake: FakeApi, lines: io.BytesIO | None = None) -> AsyncIterator[t
 
 
 OPTIONAL = (
-    *("resourcequotas", "resourceslices", "poddisruptionbudgets", "horizontalpodautoscalers", "jobs", "runtimeclasses"),
+    *("resourcequotas", "resourceslices", "horizontalpodautoscalers", "jobs", "runtimeclasses"),
     *("persistentvolumeclaims", "persistentvolumes", "limitranges", "nodepools"),
     *("devicetaintrules", "deviceclasses", "resourceclaims", "resourceclaimtemplates"),
 )
 OPTIONAL_PATHS = [PATHS[kind] for kind in OPTIONAL]
-QUOTAS, SLICES, BUDGETS, AUTOSCALERS, JOBS, RUNTIMES, CLAIMS, VOLUMES, RANGES, POOLS, *DEVICES = OPTIONAL_PATHS
+QUOTAS, SLICES, AUTOSCALERS, JOBS, RUNTIMES, CLAIMS, VOLUMES, RANGES, POOLS, *DEVICES = OPTIONAL_PATHS
 
 
 def optional_objects(fake: FakeApi) -> None:
@@ -47,7 +47,6 @@ def optional_objects(fake: FakeApi) -> None:
     fake.put(SLICES, "s", spec={"nodeName": "a", "driver": "gpu.nvidia.com"})
     scope = {"scopeName": "PriorityClass", "operator": "Exists"}
     fake.put(QUOTAS, "q", metadata={"namespace": "t"}, spec={"scopeSelector": {"matchExpressions": [scope]}})
-    fake.put(BUDGETS, "b", metadata={"namespace": "t"}, spec={"selector": {}})
     target = {"apiVersion": "apps/v1", "kind": "Deployment", "name": "web"}
     fake.put(AUTOSCALERS, "h", metadata={"namespace": "t"}, spec={"maxReplicas": 9, "scaleTargetRef": target})
     fake.put(JOBS, "j", metadata={"namespace": "t", "uid": "u"}, spec={"parallelism": 4})
@@ -63,7 +62,7 @@ def optional_objects(fake: FakeApi) -> None:
     fake.put(VOLUMES, "v", metadata={"labels": {"topology.kubernetes.io/zone": "z"}}, spec={})
 
 
-Facts = tuple[set[str], str, bool | None, Autoscaler | None, int, str | None, str | None, bool, int, list[str], bool]
+Facts = tuple[set[str], str, Autoscaler | None, int, str | None, str | None, bool, int, list[str], bool]
 
 
 def optional_facts(state: ClusterState) -> Facts:
@@ -72,7 +71,6 @@ def optional_facts(state: ClusterState) -> Facts:
     return (
         state.nodes.dra,
         seen.quota_covering("t", "ours", but=""),
-        seen.budget_covers("t", {}),
         seen.autoscaler_of("t", "Deployment", "web"),
         state.jobs.pods("t/u"),
         seen.runtime_handler("fast"),
@@ -84,9 +82,9 @@ def optional_facts(state: ClusterState) -> Facts:
     )
 
 
-ALL_SEEN: Facts = {"a"}, "q", True, Autoscaler("h", 9), 4, "nvidia", "v", True, 3, ["8"], True
-NONE_THERE: Facts = set(), "", False, None, 0, None, None, False, 0, [], False
-NONE_KNOWN: Facts = set(), "", None, None, 0, None, None, False, 0, [], False
+ALL_SEEN: Facts = {"a"}, "q", Autoscaler("h", 9), 4, "nvidia", "v", True, 3, ["8"], True
+NONE_THERE: Facts = set(), "", None, 0, None, None, False, 0, [], False
+NONE_KNOWN: Facts = set(), "", None, 0, None, None, False, 0, [], False
 
 
 def test_the_kinds_are_the_required_and_the_optional_ones() -> None:
@@ -130,7 +128,7 @@ async def test_the_optional_kinds_reach_the_state_and_leave_it() -> None:
             await until(lambda: state.fresh(time.monotonic()) and state.freshness.listed.issuperset(OPTIONAL))
             assert optional_facts(state) == ALL_SEEN
             for path, name in zip(
-                OPTIONAL_PATHS, ("q", "s", "b", "h", "j", "fast", "c", "v", "l", "p", "k", "k", "rc", "t"), strict=True
+                OPTIONAL_PATHS, ("q", "s", "h", "j", "fast", "c", "v", "l", "p", "k", "k", "rc", "t"), strict=True
             ):
                 fake.delete(path, name)
             await until(lambda: optional_facts(state) == NONE_THERE)
@@ -156,7 +154,7 @@ async def test_an_optional_kind_that_is_refused_delays_nothing_and_is_logged_onc
             assert sorted((line["event"], line["feed"]) for line in logged) == [
                 ("feed failed", kind) for kind in sorted(OPTIONAL)
             ]
-            assert b'feed_errors_total{feed="poddisruptionbudgets"} 0.0' in metrics.text()
+            assert b'feed_errors_total{feed="resourcequotas"} 0.0' in metrics.text()
 
 
 async def test_a_kind_is_forgotten_when_it_is_refused_and_used_when_it_is_granted(
@@ -178,11 +176,11 @@ async def test_a_kind_is_forgotten_when_it_is_refused_and_used_when_it_is_grante
 async def test_a_refused_optional_kind_is_asked_for_only_rarely(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(watch, "OPTIONAL_PAUSE", 1000.0)
     async with fake_api() as fake:
-        fake.refuse["list", BUDGETS] = (404, "no")
+        fake.refuse["list", QUOTAS] = (404, "no")
         fake.refuse["list", PODS] = (404, "no")
         async with fed(fake):
             await until(lambda: len(fake.asked("list", PODS)) > 4)
-            assert len(fake.asked("list", BUDGETS)) == 1
+            assert len(fake.asked("list", QUOTAS)) == 1
 
 
 def test_a_pod_is_announced_once_when_it_becomes_bound() -> None:

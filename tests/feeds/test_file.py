@@ -95,15 +95,13 @@ def test_required_kinds_that_are_not_in_the_file_are_empty(tmp_path: Path) -> No
 
 
 def test_optional_kinds_are_read_and_without_objects_they_are_unknown(tmp_path: Path) -> None:
-    budget = {"kind": "PodDisruptionBudget", "metadata": {"name": "b", "namespace": "team"}, "spec": {"selector": {}}}
     piece = {"kind": "ResourceSlice", "metadata": {"name": "s"}, "spec": {"nodeName": "a", "driver": "gpu.nvidia.com"}}
     target = {"apiVersion": "apps/v1", "kind": "Deployment", "name": "web"}
     spec = {"maxReplicas": 9, "scaleTargetRef": target}
     scaler = {"kind": "HorizontalPodAutoscaler", "metadata": {"name": "h", "namespace": "team"}, "spec": spec}
-    for items, known in (([], None), ([budget, piece, scaler], True)):
+    for items, known in (([], False), ([piece, scaler], True)):
         (tmp_path / "cluster").write_bytes(orjson.dumps({"kind": "List", "items": [NODE, *items]}))
         state = ClusterState(max_age=math.inf)
         fill(state, tmp_path / "cluster", 0.0)
-        assert state.view(0.0).budget_covers("team", {}) is known
-        assert bool(state.nodes.dra) is bool(known)
-        assert bool(state.view(0.0).autoscaler_of("team", "Deployment", "web")) is bool(known)
+        assert bool(state.nodes.dra) is known
+        assert bool(state.view(0.0).autoscaler_of("team", "Deployment", "web")) is known

@@ -7,7 +7,7 @@ import pytest
 
 from tests import builders
 from tests.builders import Case, ClusterFacts, container, preferred_node
-from tests.controlplane.objects import pod
+from tests.controlplane.objects import pod, required
 from tests.injectors.applied import applied, unchanged
 from webhook.framework.cluster_view import Expression, Placement, Preferred, Ranked
 from webhook.framework.interface import Outcome
@@ -184,14 +184,24 @@ def test_the_node_is_required_where_the_scheduler_weighs_no_preference() -> None
 
 
 @pytest.mark.parametrize(
-    ("injector", "least"), [(NodeAffinity(), "1.5"), (PINNED, "none")], ids=["preferred", "pinned"]
+    ("injector", "own", "how", "least"),
+    [
+        pytest.param(NodeAffinity(), {}, ["preferred", 2], "1.5", id="preferred"),
+        pytest.param(PINNED, {}, ["notPinned", ["Karpenter makes nodes", 2]], "1.5", id="not pinned"),
+        pytest.param(
+            NodeAffinity(), required(HOSTNAME, "In", "a1"), ["preferred", 2], "none", id="pinned by its author"
+        ),
+    ],
 )
-def test_the_record_says_which_karpenter_makes_a_node(injector: NodeAffinity, least: str) -> None:
+def test_where_karpenter_runs_a_pod_is_not_pinned_and_the_record_says_which_version_makes_a_node(
+    injector: NodeAffinity, own: dict[str, Any], how: list[Any], least: str
+) -> None:
     for pools, said in ((("gpu",), least), ((), "")):
-        of = case(pod(), replace(LABELLED, node_pools=pools), placement=ranked())
-        placement = injector.inject(Edit(of.pod), of.context).placement
-        assert placement is not None
-        assert placement.karpenter == said
+        of = case(pod(affinity=own), replace(LABELLED, node_pools=pools), placement=ranked())
+        outcome = injector.inject(Edit(of.pod), of.context)
+        assert outcome.placement is not None
+        assert outcome.placement.karpenter == said
+        assert not pools or [outcome.result, outcome.detail] == how
 
 
 @pytest.mark.parametrize(

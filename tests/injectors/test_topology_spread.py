@@ -21,7 +21,8 @@ LABELS = {"app": "web", "pod-template-hash": "5f6d"}
 
 def zones(*names: str) -> ClusterFacts:
     offers = {f"n{i}": {GPU: 8} for i in range(len(names))}
-    return ClusterFacts(offers=offers, labels={f"n{i}": {ZONE: zone, HOST: f"n{i}"} for i, zone in enumerate(names)})
+    labels = {f"n{i}": {ZONE: zone or None, HOST: f"n{i}"} for i, zone in enumerate(names)}
+    return ClusterFacts(offers=offers, labels=labels)
 
 
 TWO_ZONES, ONE_ZONE = zones("z1", "z1", "z2"), zones("z1", "z1")
@@ -119,6 +120,11 @@ def test_left_alone(known: Case, injector: TopologySpread, outcome: str) -> None
         pytest.param(replica(), [constraint(HOST)], id="over hosts"),
         pytest.param(replica(cluster=UNKNOWN), [constraint(HOST)], id="over hosts, without any state"),
         pytest.param(replica(cluster=TWO_ZONES), [constraint(HOST), constraint(ZONE)], id="over hosts and zones"),
+        pytest.param(
+            replica(cluster=zones("z1", "z2", "")),
+            [constraint(HOST)],
+            id="a node without a zone, which would come last",
+        ),
         pytest.param(
             replica(cluster=TWO_ZONES, topologySpreadConstraints=[constraint(HOST, 5)]),
             [constraint(HOST, 5), constraint(ZONE)],

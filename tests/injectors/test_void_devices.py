@@ -131,8 +131,25 @@ def test_init_containers_and_sidecars_beside_a_gpu_container_get_void() -> None:
     assert outcome == Outcome("added", ["i", "s"])
 
 
+ANYWHERE = [{"name": "ASCEND_VISIBLE_DEVICES", "value": ""}, {"name": "IX_VISIBLE_DEVICES", "value": "void"}]
+"""Of runtimes that do with this value what they do without GPUs in the image: such a pod may go to any node."""
+
+
+@pytest.mark.parametrize(
+    ("before", "hidden"),
+    [
+        pytest.param(pod(gpus=0), ANYWHERE, id="a pod without GPUs"),
+        pytest.param(pod(containers=[PLAIN], env=None), ANYWHERE, id="a pod without resources"),
+        pytest.param(pod(containers=[container("gpu"), PLAIN]), [], id="a pod for nodes of one vendor"),
+    ],
+)
+def test_every_pod_hides_what_is_safe_to_hide_on_any_node(before: Pod, hidden: list[Any]) -> None:
+    after, _ = applied(VoidDevices(all_pods=True), case(before), OWN)
+    assert after["spec"]["containers"][-1]["env"] == [VOID, *hidden]
+
+
 def test_variable_and_value_are_settings() -> None:
-    injector = VoidDevices(variable="AMD_VISIBLE_DEVICES", value="none", all_pods=True)
+    injector = VoidDevices(variable="AMD_VISIBLE_DEVICES", value="none", all_pods=True, in_every_pod=())
     after, _ = applied(injector, case(pod(containers=[PLAIN])), OWN)
     assert after["spec"]["containers"][0]["env"] == [{"name": "AMD_VISIBLE_DEVICES", "value": "none"}]
     assert injector.every_pod

@@ -137,7 +137,7 @@ def test_a_component_takes_away_the_rights_that_issuing_needs(
         for r in rule["resources"]
     }
     read = {"namespaces", "nodes", "pods", "priorityclasses"}
-    optional = {"horizontalpodautoscalers", "jobs", "poddisruptionbudgets", "resourceslices", "runtimeclasses"}
+    optional = {"horizontalpodautoscalers", "jobs", "resourceslices", "runtimeclasses"}
     optional |= {"persistentvolumeclaims", "persistentvolumes", "resourcequotas", "limitranges", "nodepools"}
     optional |= {"devicetaintrules", "deviceclasses", "resourceclaims", "resourceclaimtemplates"}
     assert resources == {"configmaps", "events", "profiles", "classes", *read, *optional}

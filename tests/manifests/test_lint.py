@@ -39,7 +39,7 @@ def test_no_right_is_a_wildcard(role: Json) -> None:
 
 
 WATCHED = (
-    *("nodes", "pods", "namespaces", "priorityclasses", "runtimeclasses", "resourceslices", "poddisruptionbudgets"),
+    *("nodes", "pods", "namespaces", "priorityclasses", "runtimeclasses", "resourceslices"),
     *(
         "horizontalpodautoscalers",
         "jobs",

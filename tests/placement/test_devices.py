@@ -177,6 +177,20 @@ def test_nodes_with_a_device_plugin_come_before_the_devices_of_a_class() -> None
     assert names(placed(of, pod("p", 2))) == ["a"]
 
 
+def test_replicas_that_are_kept_apart_go_to_both_kinds_of_nodes() -> None:
+    of = cluster([dra.gpus_of("a"), dra.gpus_of("b")], classes=[dra.device_class(resource="nvidia.com/gpu")])
+    of.node_seen(node("plugin", 8))
+    replica = admitted(stored("p", 1, owner="chat"))
+    assert names(placed(of, replica, "apart")) == ["plugin"]
+    of.pod_seen(stored("there", 1, owner="chat", on="plugin"), 0)
+    second = placed(of, replica, "apart")
+    assert names(second) == ["a", "b", "plugin"]
+    assert (second.decided, bool(second.devices)) == ("name", True)
+    of.pod_seen(stored("here", 1, owner="chat", on="a"), 0)
+    assert names(placed(of, replica, "apart"))[0] == "b"
+    assert names(placed(of, replica)) == ["plugin"], "packed"
+
+
 def test_devices_beside_a_device_plugin_are_not_given_for_its_resource() -> None:
     of = cluster([dra.gpus_of("a")], classes=[dra.device_class(resource="nvidia.com/gpu")])
     of.node_seen(node("a", 2))

@@ -1,12 +1,14 @@
 """Pods that work together go to one domain while it has room; other pods are not affected."""
 
 import itertools
+import json
 from typing import Any
 
 import pytest
 
 from tests.builders import GPUS
 from tests.controlplane.nodes import node
+from tests.controlplane.objects import pod
 from tests.state.objects import admitted, placer, state, stored
 from webhook.kube.asked import AskedPod
 from webhook.placement.gangs import gang_size
@@ -194,6 +196,39 @@ def test_the_size_of_a_gang_is_what_the_pod_says_if_it_makes_sense(text: str, si
     elastic = member("p")
     elastic["spec"]["containers"][0]["env"] = [{"name": "PET_NNODES", "value": text}]
     assert gang_size(AskedPod(elastic, GPUS), Gangs()) == size
+
+
+def tensorflow(cluster: object) -> str:
+    return json.dumps({"cluster": cluster, "task": {"type": "worker", "index": 0}})
+
+
+@pytest.mark.parametrize(
+    ("kind", "variable", "text", "size"),
+    [
+        pytest.param("JAXJob", "NUM_PROCESSES", "3", 3, id="a JAXJob"),
+        pytest.param("PaddleJob", "PADDLE_NNODES", "3", 3, id="a PaddleJob"),
+        pytest.param("XGBoostJob", "WORLD_SIZE", "3", 3, id="an XGBoostJob"),
+        pytest.param("PyTorchJob", "WORLD_SIZE", "24", 1, id="processes, of which a pod has several"),
+        pytest.param("TFJob", "TF_CONFIG", tensorflow({"chief": ["c"], "worker": ["a", "b"]}), 3, id="a TFJob"),
+        pytest.param(
+            "TFJob",
+            "TF_CONFIG",
+            tensorflow({"ps": ["p"], "evaluator": ["e"], "worker": ["a", "b"]}),
+            2,
+            id="with servers",
+        ),
+        pytest.param("TFJob", "TF_CONFIG", tensorflow({"worker": {"1": "b"}}), 1, id="one whose workers come and go"),
+        pytest.param("TFJob", "TF_CONFIG", tensorflow({"worker": ["a"] * 100_000}), 1, id="more than is read"),
+        pytest.param("TFJob", "TF_CONFIG", "[1]", 1, id="a list"),
+        pytest.param("TFJob", "TF_CONFIG", '{"cluster": 3}', 1, id="a number"),
+        pytest.param("TFJob", "TF_CONFIG", "[" * 60_000, 1, id="deep"),
+        pytest.param("TFJob", "TF_CONFIG", 3, 1, id="no text"),
+    ],
+)
+def test_pods_of_kubeflow_say_how_many_they_are_by_a_variable(kind: str, variable: str, text: Any, size: int) -> None:
+    made = pod("p", owned_by=kind)
+    made["spec"]["containers"][0]["env"] = [{"name": variable, "value": text}]
+    assert gang_size(AskedPod(made, GPUS), Gangs()) == size
 
 
 # --- sizes from Jobs --------------------------------------------------------------------------------------------------

@@ -23,7 +23,7 @@ AWAY = {"nvidia.com/gpu": "0"}
 """Its device plugin is."""
 NODES = [
     *(node(f"gpu-a{number}", labels=A100) for number in (1, 2, 3)),
-    node("small", 4, "NVIDIA-L4", labels={"pool": "small"}),
+    node("small", 4, "NVIDIA-L4", labels={"pool": "small"}, resources={"hugepages-1Gi": "0"}),
     node("cpu", 0, cpu="500", labels={"nvme": "true"}),
 ]
 
@@ -51,6 +51,11 @@ FITS = [
         [node("a", taints=[{"key": "node.kubernetes.io/disk-pressure", "effect": "NoSchedule"}])],
         pod("p"),
         id="a taint that passes",
+    ),
+    pytest.param(
+        [node("a", resources={"hugepages-2Mi": "4Gi"})],
+        pod("p", limits={"hugepages-2Mi": "2Gi"}),
+        id="huge pages, which the kubelet offers",
     ),
     pytest.param([node("a")], pod("p", 9, schedulerName="volcano"), id="a pod of another scheduler"),
     pytest.param([node("a")], pod("p", 0, limits={"cpu": "900"}), id="a pod without GPUs"),

@@ -1,6 +1,14 @@
 """Pods carry the team that pays for them.
 
 Fields: metadata.labels[team].
+
+Read by:
+    kube-scheduler: nothing
+    cluster-autoscaler: nothing
+    Karpenter: nothing
+    Kueue, KAI, Volcano, YuniKorn: nothing
+    descheduler: nothing
+    quotas and others: NetworkPolicies and Services that select pods of a team
 """
 
 from collections.abc import Mapping

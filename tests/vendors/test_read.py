@@ -13,10 +13,10 @@ from webhook.devices.sources import SOURCES
 from webhook.feeds.gpu_source import _GPU, _INSTANCE
 from webhook.framework.device_variables import DEVICES, PROGRAMS
 from webhook.framework.interface import Rule
-from webhook.injectors.priority_class import ORDERED_BY_OTHERS
 from webhook.kube.gates import gate_of
 from webhook.kube.gpus import MODEL_LABELS, labelled_count, one_on
 from webhook.kube.other_gpus import CLASS_VENDORS, FRACTIONS, KAI, PART_CONFIGMAP, other_gpus
+from webhook.kube.schedulers import ORDERED_BY_OTHERS
 from webhook.kube.taints import Taint, kind_of
 from webhook.nodes.gpu_metrics import GpuMetricsSettings, Queries
 from webhook.placement.settings import Gangs, Health

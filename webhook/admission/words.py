@@ -173,7 +173,7 @@ def karpenter(record: Mapping[str, Any]) -> str:
     if least != "none":
         return f"Karpenter makes a node for this pod from version {bare(least)} on" if least else ""
     ours = outcome_of(record, "nodeAffinity")[:1] == ["required"]
-    fix = "in the policy set injectors.nodeAffinity.mode to preferred, and remove its scheduler from placement.requiredFor"
+    fix = "in the policy remove its scheduler from placement.requiredFor"
     by_name = "no version of Karpenter makes a node for a pod that requires one by name"
     return f"{by_name}: {fix if ours else 'remove the name from its affinity'}"
 

@@ -137,7 +137,7 @@ def _early(review: _Review, template: Template) -> list[UnitFinding]:
 
 
 def validate(request: Request, policy: Policy, cluster: Cluster, placer: Placer | None) -> Decision:
-    """Warn the author of a workload about what would be refused or changed in its pods; in mode `deny` refuse the workload.
+    """Warn the author of a workload about what would be refused in its pods; in mode `deny` refuse the workload.
 
     Raises BadPod if a template is malformed.
     """
@@ -229,15 +229,13 @@ def _findings(
 ) -> Iterator[UnitFinding]:
     """The findings of the rules on the pod after the injectors, and what the API server refuses then.
 
-    What the injectors would change and their warnings are appended to `changes`.
+    The warnings of the injectors are appended to `changes`; what they would add is none.
     """
     pod = context.pod
     changes += [context.workload.warning, switch_warning(pod.json)]
-    if context.pod.gpu_names:
-        found = injected(policy.units[profile.name].injectors, Edit(pod.json), context)
+    if injectors := policy.injectors_for(profile.name, pod):
+        found = injected(injectors, Edit(pod.json), context)
         changes += [outcome.warning for outcome in found.outcomes.values()]
-        if found.done:
-            changes.append(f"its pods will get: {', '.join(found.done)}")
         pod = found.pod
     context = context._replace(claimed=context.cluster.claimed(pod.json, context.namespace))
     yield from findings_of(pod, context, policy.units[profile.name].checks)

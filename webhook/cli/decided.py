@@ -16,6 +16,7 @@ from webhook.kube.pod_requests import counted_requests
 from webhook.kube.record import record_of
 from webhook.placement.placer import STALE
 from webhook.policy.model import Policy
+from webhook.policy.written_for import PROGRAM, version_of
 from webhook.text import bare
 from webhook.whatif.cluster.report import asks_for_gpus
 from webhook.whatif.cluster.snapshot import Snapshot
@@ -27,7 +28,11 @@ def decision_of(snapshot: Snapshot, policy: Policy, pod: Pod) -> dict[str, Any]:
     metadata, record, bound = pod["metadata"], record_of(pod), pod["spec"].get("nodeName")
     found = {"namespace": metadata["namespace"], "name": metadata["name"], **of_record(record, bound, pod, snapshot)}
     with suppress(PolicyError):
-        if record.get("policy") and snapshot.policy and snapshot.policy.hash != record["policy"]:
+        same = version_of(snapshot.policy_text or "") in (
+            None,
+            PROGRAM,
+        )  # another one has other defaults, and another hash
+        if same and record.get("policy") and snapshot.policy and snapshot.policy.hash != record["policy"]:
             found["policyNow"] = snapshot.policy.hash
     if found.get("choice") in ("ranked", "other"):
         found["text"] = elsewhere(snapshot, pod, str(bound), [node["name"] for node in found["nodes"]])

@@ -19,6 +19,7 @@ from webhook.cli.terminal import REFUSED, document, say, show, totals
 from webhook.errors import BadInput, PolicyError
 from webhook.feeds.access import Access
 from webhook.kube.pod import PROFILE_LABEL
+from webhook.policy.written_for import PROGRAM, later_version
 from webhook.text import bare, listed, plural, quoted
 from webhook.whatif.cluster.release import OUR_POLICY
 from webhook.whatif.cluster.snapshot import CLAIMS, ENGINE, Snapshot
@@ -126,8 +127,14 @@ def results(snapshot: Snapshot, named: str | None = None) -> Iterator[Result]:
             text = "there is no ConfigMap: the last good policy is in force, in replicas that start now the shipped one"
             yield Result("policy", "warn", text, snapshot.release.created("policy"))
     except PolicyError as error:
-        text = f"{plural(len(error.problems), 'problem')}: {listed(error.problems, 2)}; the last good one is in force"
-        step = f"{shlex.join(snapshot.release.edit_policy)}, then gpu-admission policy lint"
-        yield Result("policy", "broken", text, step)
+        if later := None if named else later_version(snapshot.policy_text or ""):
+            text = f"it is for gpu-admission {later}, and this command is {PROGRAM}: it cannot be checked"
+            yield Result("policy", "unknown", text, "use the command of that version")
+        else:
+            text = (
+                f"{plural(len(error.problems), 'problem')}: {listed(error.problems, 2)}; the last good one is in force"
+            )
+            step = f"{shlex.join(snapshot.release.edit_policy)}, then gpu-admission policy lint"
+            yield Result("policy", "broken", text, step)
         policy = load_policy()
     yield from run_checks(snapshot, policy)

@@ -8,7 +8,7 @@ import typer
 from rich.text import Text
 
 from webhook.cli import options
-from webhook.cli.reading import decided_by, policy_of, snapshot_of
+from webhook.cli.reading import policy_of, say_by, snapshot_of
 from webhook.cli.terminal import REFUSED, document, out, say, show, table
 from webhook.errors import BadInput
 from webhook.policy.model import DEFAULT_PROFILE, Policy
@@ -55,7 +55,7 @@ def drain(
             raise no_such("node", node, list(snapshot.nodes))
         if not document(answer := Moving(Situation(snapshot, rules)).all_from(node), output, "Drain"):
             _print_moves(answer)
-    say(f"by {decided_by(policy, snapshot)}", "dim")
+    say_by(policy, snapshot)
     if node is not None and not answer["possible"]:
         raise typer.Exit(REFUSED)
 

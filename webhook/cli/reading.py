@@ -21,6 +21,7 @@ from webhook.feeds.gpu_source import SourceFailed
 from webhook.kube.kinds import KINDS, OTHERS
 from webhook.kube.selectors import Requirement
 from webhook.policy.model import Policy
+from webhook.policy.written_for import later_version
 from webhook.text import listed, no_such, printable, quoted
 from webhook.whatif.cluster.measured import Figures
 from webhook.whatif.cluster.release import OUR_POLICY
@@ -145,18 +146,34 @@ def policy_alone(
 def decided_by(name: str | None, snapshot: Snapshot) -> str:
     """By which policy `policy_of` lets decide, in words."""
     if name is not None:
-        return "the shipped policy" if name == "default" else f"the policy of {name}"
+        return _SHIPPED if name == "default" else f"the policy of {name}"
+    if why := _why_not_its_own(snapshot):
+        return f"{_SHIPPED}, since {why}"
+    if (policy := snapshot.policy) is not None:
+        return f"the policy of the cluster, {policy.hash}"
+    return f"{_SHIPPED}, since there is no ConfigMap {OUR_POLICY}" if snapshot.objects else _SHIPPED
+
+
+def say_by(name: str | None, snapshot: Snapshot, head: str = "", *, always: bool = True) -> None:
+    """Say by which policy it was answered; not `always`: only if that is not the cluster's, and it has one or may have."""
+    if always or (name is None and _why_not_its_own(snapshot)):
+        say(f"{head}by {decided_by(name, snapshot)}", "dim")
+
+
+def _why_not_its_own(snapshot: Snapshot) -> str:
+    """Why the policy of the cluster cannot be used here; "" if it can, or if there is none."""
     try:
-        if (policy := snapshot.policy) is not None:
-            return f"the policy of the cluster, {policy.hash}"
+        if snapshot.policy is None and snapshot.objects and (why := snapshot.missing.get("ConfigMap")):
+            return f"that of the cluster is not known: {why}"
     except PolicyError as error:
+        if later := later_version(snapshot.policy_text or ""):
+            return f"that of the cluster is for gpu-admission {later}: use the command of that version"
         wrong = f"that of the cluster cannot be used: {printable(listed(error.problems, 1))}"
-        return f"the shipped policy, since {wrong}; the webhook decides by the last good one, or is of a newer version"
-    if not snapshot.objects:
-        return "the shipped policy"
-    if why := snapshot.missing.get("ConfigMap"):
-        return f"the shipped policy, since that of the cluster is not known: {why}"
-    return f"the shipped policy, since there is no ConfigMap {OUR_POLICY}"
+        return f"{wrong}; the webhook decides by the last good one, or is of a newer version"
+    return ""
+
+
+_SHIPPED: Final = "the shipped policy"
 
 
 def namespace_of(namespace: str | None, everywhere: bool, snapshot: Snapshot) -> str | None:

@@ -10,7 +10,7 @@ from rich.text import Text
 
 from webhook.cli import options, without_pods
 from webhook.cli.cluster.answers import idle_by_namespace
-from webhook.cli.reading import measure_gpus, policy_of, selector, snapshot_of
+from webhook.cli.reading import measure_gpus, policy_of, say_by, selector, snapshot_of
 from webhook.cli.terminal import PROGRAM, age, bar, clear, document, out, repeated, say, show, table
 from webhook.errors import BadInput
 from webhook.kube.gpus import DIVIDED, Gpus
@@ -102,6 +102,7 @@ def top(
             clear()
         jobs = largest(reports, snapshot, rules) if by in (None, "model") else []
         sums = sums_by(by, reports, idle_by_namespace(snapshot), jobs) if by else reports
+        say_by(policy, snapshot, always=False)
         if document([*map(as_written, sums)], output, "Top"):
             return
         if by in (None, "model") or not reports:

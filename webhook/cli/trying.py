@@ -14,7 +14,7 @@ from webhook.admission.words import finding_line
 from webhook.cli import options
 from webhook.cli.cluster.load import has_cluster
 from webhook.cli.decided import of_record, show_decision
-from webhook.cli.reading import decided_by, measure_gpus, namespace_of, no_cluster, policy_of, snapshot_of
+from webhook.cli.reading import measure_gpus, namespace_of, no_cluster, policy_of, say_by, snapshot_of
 from webhook.cli.reports import REPORTS
 from webhook.cli.terminal import COULD_NOT, DIFF_COLOURS, REFUSED, diff, document, out, say, show, table
 from webhook.cli.why import cause_lines
@@ -26,8 +26,8 @@ from webhook.policy.model import Policy
 from webhook.text import listed, no_such, number_of, plural, quoted
 from webhook.whatif.answers import KINDS
 from webhook.whatif.cluster.report import stays
-from webhook.whatif.cluster.snapshot import Object, Snapshot, key_of
-from webhook.whatif.manifests import NO_PODS, Planned, claims_in, planned_in, texts_of
+from webhook.whatif.cluster.snapshot import Object, Snapshot
+from webhook.whatif.manifests import NO_PODS, Planned, planned_in, put_beside, texts_of
 from webhook.whatif.offline import opted_in
 from webhook.whatif.tried import FREE, Outcome, Tried, try_pods
 
@@ -36,6 +36,9 @@ _NO_CLUSTER: Final = (
     "without a cluster or a snapshot: nodes, quotas and priorities are not known, and no node is chosen"
 )
 _LEFT: Final = ("free GPUs", "free slices", "free shares", "whole nodes")
+_UNKNOWN: Final = (
+    ". If they make pods, these were not tried: templates.custom of the policy can name where their templates are"
+)
 _MAX_ADDED: Final = 10_000
 
 
@@ -85,7 +88,7 @@ def try_(
     if not outcome.tried and not outcome.errors:
         raise BadInput(f"{', '.join(files)}: {NO_PODS}")
     _show(outcome, snapshot, output)
-    say(f"tried {snapshot.read_from}, by {decided_by(policy, snapshot)}", "dim")
+    say_by(policy, snapshot, f"tried {snapshot.read_from}, ")
     raise typer.Exit(COULD_NOT if outcome.errors else 0 if all(each.good for each in outcome.tried) else REFUSED)
 
 
@@ -104,13 +107,10 @@ def _world(
 def read_files(
     snapshot: Snapshot, policy: Policy, namespace: str | None, files: Iterable[str]
 ) -> tuple[list[Planned], list[BadInput]]:
-    """The pods that these files would create, and what of them cannot be read. Their claims are added to the snapshot."""
-    planned, errors, left_out = list[Planned](), list[BadInput](), set[str]()
+    """The pods that these files would create, and what of them cannot be read. The rest of the files is added to the snapshot."""
+    planned, errors, left_out = list[Planned](), list[BadInput](), set[tuple[str, str]]()
     for name, text in texts_of(files):
-        claims = claims_in(text, name, namespace)
-        for each in claims:
-            others = [other for other in snapshot.of(each["kind"]) if key_of(other) != key_of(each)]
-            snapshot.objects[each["kind"]] = [*others, each]
+        put_beside(snapshot, text, name, namespace)
         for plan in planned_in(text, name, policy, namespace, left_out):
             if isinstance(plan, BadInput):
                 errors.append(plan)
@@ -120,8 +120,13 @@ def read_files(
                 raise BadInput(
                     f"{plan.document.where}: names no namespace, and {quoted('default')} has not opted in: give -n"
                 )
-    if left_out:
-        say(f"left out, since they make no pods: {listed(sorted(map(quoted, left_out)), 10)}", "dim")
+    built_in = {(group, kind) for group, kind in left_out if "." not in group or group.endswith(".k8s.io")}
+    for why, kinds, more in (
+        ("they make no pods", built_in, ""),
+        ("no pod template is known in them", left_out - built_in, _UNKNOWN),
+    ):
+        if kinds:
+            say(f"left out, since {why}: {listed(sorted([quoted(kind) for _, kind in kinds]), 10)}{more}", "dim")
     return planned, errors
 
 

@@ -10,7 +10,7 @@ from rich.text import Text
 from webhook.cli import options
 from webhook.cli.alike import alike
 from webhook.cli.decided import decision_of, show_decision
-from webhook.cli.reading import decided_by, namespace_of, policy_of, selector, snapshot_of
+from webhook.cli.reading import namespace_of, policy_of, say_by, selector, snapshot_of
 from webhook.cli.terminal import PROGRAM, age, clear, counted, document, repeated, say, show, table
 from webhook.kube.pod import labels_of
 from webhook.policy.model import Policy
@@ -66,22 +66,22 @@ def why(
                 clear()
             if not document(documents(snapshot, rules, found), output, "Why"):
                 _print_asked(snapshot, rules, found, wide=wide)
-                say(f"fixes were tried by {decided_by(policy, snapshot)}", "dim")
-            return
+            return say_by(policy, snapshot, "fixes were tried ")
         with counted("looking at the pods that wait") as progress:
             every = answers(snapshot, rules, where, progress)
         waiting = [each for each in every if matches(labels_of(each.pod) if each.pod else {})]
         if watch and output in ("table", "wide"):
             clear()
         if document([each.document() for each in waiting], output, "Why"):
-            return
-        if not waiting:
+            pass
+        elif not waiting:
             say(f"no pod{f' with {labels}' if labels else ''} waits{f' in {where}' if where else ''}")
         elif wide:
             for each in waiting:
                 show(*_lines(each, f"{each.namespace}/{each.name}", wide=True))
         else:
             _print(rows_of(waiting, PodGpus(snapshot, rules)), snapshot.taken)
+        return say_by(policy, snapshot, "fixes were tried ", always=bool(waiting))
 
     repeated(refresh, watch=watch, from_file=file is not None)
 

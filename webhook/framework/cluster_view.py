@@ -113,9 +113,6 @@ class Cluster(Protocol):
     def namespace_labels(self, namespace: str) -> Mapping[str, str] | None:
         """The labels of a namespace. None if the namespace is not known."""
 
-    def budget_covers(self, namespace: str, labels: Mapping[str, str]) -> bool | None:
-        """Whether a PodDisruptionBudget of the namespace selects a pod with these labels. None if that is not known."""
-
     def quota_covering(self, namespace: str, priority_class: str, *, but: str) -> str:
         """The name of a ResourceQuota of the namespace that counts pods of one PriorityClass and none of another (`but`); "" as a
         PriorityClass is none. "" if no such quota is known."""
@@ -159,6 +156,9 @@ class Cluster(Protocol):
 
     def domains(self, topology_key: str, gpus: Gpus) -> int:
         """The number of different values that a label has on the nodes with GPUs."""
+
+    def unlabelled(self, topology_key: str, gpus: Gpus) -> bool:
+        """Whether a node with GPUs does not have this label."""
 
     def resources(self) -> Mapping[str, int]:
         """Every extended resource that a node lists, with the largest allocatable amount of one node now. That is 0 where every

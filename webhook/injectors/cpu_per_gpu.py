@@ -22,6 +22,14 @@ counts a Job by its template, without the added requests. A pod that waits for G
 
 Fields: resources.requests of spec.containers and of sidecars. Not for other init containers, which run earlier and alone, not
 for parts of GPUs, and not for GPUs by DRA, whose number is in the claim.
+
+Read by:
+    kube-scheduler: counts the requests
+    cluster-autoscaler: counts the requests
+    Karpenter: chooses machines by requests
+    Kueue, KAI, Volcano, YuniKorn: Kueue reserves what templates ask for, which is less than the pods then use
+    descheduler: `NodeUtilization` plugins add up requests
+    quotas and others: ResourceQuota counts the requests; LimitRange refuses those above its maximum
 """
 
 from collections.abc import Iterator, Mapping

@@ -6,6 +6,14 @@ there and differ, nobody can know which one was meant: both stay, and the rule g
 
 Fields: spec.containers[*].resources, spec.initContainers[*].resources. Source: ValidateResourceRequirements,
 pkg/apis/core/validation/validation.go.
+
+Read by:
+    kube-scheduler: counts the request
+    cluster-autoscaler: counts the request
+    Karpenter: chooses machines by requests
+    Kueue, KAI, Volcano, YuniKorn: Kueue counts requests in templates, which we do not change; the others count pods
+    descheduler: `NodeUtilization` plugins add up requests
+    quotas and others: ResourceQuota counts `requests.nvidia.com/gpu`
 """
 
 from collections.abc import Iterable, Mapping

@@ -20,6 +20,9 @@ A pod is not pinned if the scheduler also filters nodes for it by something that
 volumes, host ports, claimed devices. The chosen node might never be able to take it. It gets preferences instead, and the
 record says `["notPinned", [why, terms]]`.
 
+Nor is one pinned where Karpenter makes nodes, since it makes none for a pod that requires one by name: without us the pod would
+get a machine. Pods of the schedulers in `placement.requiredFor` are, which have no other way to hear of our choice.
+
 A pinned pod may have to wait. The order of scheduling is not known at admission: another pod may take the room first, or have
 an anti-affinity against this one. Then the event of the pod says «didn't match Pod's node affinity/selector», and its
 reservation ends at once (`gpu_admission_reservations_ended_total{end="unschedulable"}`), so that other pods may use the
@@ -30,6 +33,17 @@ anti-affinity against others is gone: it tries these again within five minutes, 
 Fields: spec.affinity.nodeAffinity; spec.topologySpreadConstraints if the pod has none. Sources: k8s.io/component-helpers
 scheduling/corev1/nodeaffinity, pkg/scheduler/framework/plugins/nodeaffinity (scores are normalised to the best feasible node),
 and the filters in pkg/scheduler/framework/plugins.
+
+Read by:
+    kube-scheduler: scores nodes by it; filters them with `mode: required`
+    cluster-autoscaler: ignores preferences; adds no node for `mode: required`, since no new node has the name. It compares
+      pods of one controller whose affinity differs: ten groups, then one by one
+    Karpenter: takes the heaviest preference for required, and gives it up if it has to make a node. Versions before 1.5 do
+      not, so they make no node. No version does for a pod that requires a node by name, so where it runs none is required but
+      for `requiredFor` (the record says so: `karpenter`)
+    Kueue, KAI, Volcano, YuniKorn: their pods get none, unless `requiredFor` names the scheduler
+    descheduler: [may evict by it](#descheduler)
+    quotas and others: the scheduler places pods with different affinity one by one (KEP-5598)
 """
 
 from collections.abc import Mapping
@@ -54,6 +68,7 @@ from webhook.kube.record import named_nodes, outcome_of, record_of
 LEAST_KARPENTER: Final = "1.5"
 """Versions before refuse a pod that prefers a node, by its name or its hostname label; none takes one that requires a node
 (karpenter/pkg/controllers/provisioning/provisioner.go, validateAffinity)."""
+_KARPENTER: Final = "Karpenter makes nodes"
 _SPREAD_BY_DEFAULT = frozenset(("ReplicaSet", "StatefulSet", "ReplicationController"))
 
 
@@ -72,7 +87,8 @@ class NodeAffinity(Injector):
 
     mode: Literal["preferred", "required"] = "preferred"
     """preferred (the scheduler may take another node) | required (the first node only: a pod waits if that node is full. A pod
-    with volume claims, host ports or rules about other pods is not pinned, since the node might not be able to take it)"""
+    with volume claims, host ports or rules about other pods is not pinned, since the node might not be able to take it; nor is
+    one where Karpenter makes nodes)"""
     _every_pod: bool = PrivateAttr(default=False)
 
     def completed(self, profile: ProfileView) -> Self:
@@ -101,7 +117,8 @@ class NodeAffinity(Injector):
         if not placement.nodes and not terms:
             return Outcome("none", placement.reason)
         if (self.mode == "required" or placement.required) and placement.nodes:
-            unchecked = unchecked_part(edit.object["spec"])
+            makes_nodes = context.cluster.requires_preferences and not placement.required
+            unchecked = _KARPENTER if makes_nodes else unchecked_part(edit.object["spec"])
             if not unchecked:
                 return _require(edit, placement)
         if present := edit.get(PREFERRED_TERMS):

@@ -16,7 +16,7 @@ PriorityClass, and a warning, where the PriorityClass
 - moves the pod into a ResourceQuota that is scoped by PriorityClass, or out of one. (That the API server may demand such a quota,
   `limitedResources`, is not visible here.)
 
-Nor does it get one by a guess where others order pods by that number: see `ORDERED_BY_OTHERS`. `gpu-admission doctor` names
+Nor does it get one by a guess where others order pods by that number (`webhook/kube/schedulers.py`). `gpu-admission doctor` names
 each of these (`guessedClasses`). A label that asks for the class gives the PriorityClass all the same.
 
 Fields: spec.priorityClassName, spec.priority and spec.preemptionPolicy. The Priority plugin computes the last two before we
@@ -25,10 +25,19 @@ PriorityClass that the watch has shown. While the watch is not fresh they are re
 second call (`reinvocationPolicy: IfNeeded`). One that an earlier call set is not the pod's own: it is decided anew if another
 webhook has changed the pod since, and the pod may get back what it had without us. Sources:
 plugin/pkg/admission/priority/admission.go; KAI-Scheduler pkg/podgrouper/podgrouper/plugins/defaultgrouper.
+
+Read by:
+    kube-scheduler: orders its queue by priority, and preempts by it
+    cluster-autoscaler: adds nodes: only a priority below -10 brings none
+    Karpenter: counts it in the cost of emptying a node
+    Kueue, KAI, Volcano, YuniKorn: all order their queues by it, so their pods get one only if a label asks for it
+    descheduler: evicts lower priorities first, and none from `priorityThreshold` on
+    quotas and others: ResourceQuota counts pods by PriorityClass: [a guess changes no quota](injectors.md). The kubelet
+      evicts lower priorities first
 """
 
 from collections.abc import Iterable, Mapping
-from typing import Any, ClassVar, Final
+from typing import Any, ClassVar
 
 from webhook.framework.cluster_view import PriorityClass, Workload
 from webhook.framework.interface import Context, Edit, Gpus, Injector, Outcome
@@ -37,13 +46,9 @@ from webhook.kube.json_patch import Path
 from webhook.kube.other_gpus import KAI
 from webhook.kube.pod import OF_KUEUE, Pod, in_pod_group, labels_of
 from webhook.kube.record import outcome_of, record_of
+from webhook.kube.schedulers import ORDERED_BY_OTHERS
 from webhook.text import quoted
-from webhook.vendors.catalogue import every
-from webhook.vendors.model import OwnQueues
 
-ORDERED_BY_OTHERS: Final = {each.name: each.called for each in every(OwnQueues)}
-"""Schedulers that order pods by their PriorityClass in queues of their own. So does Kueue, which a label of the pod names: it
-takes the priority of a workload from its template, which has no guess."""
 _NAME, _PRIORITY, _PREEMPTION = ("spec", "priorityClassName"), ("spec", "priority"), ("spec", "preemptionPolicy")
 _FIELDS = (_NAME, _PRIORITY, _PREEMPTION)
 

@@ -11,6 +11,16 @@ toleration: its author has to say which nodes it is for.
 
 Fields: spec.tolerations. Source: plugin/pkg/admission/extendedresourcetoleration (the in-tree plugin, which tolerates one exact
 form of taint).
+
+Read by:
+    kube-scheduler: may use nodes with the taint
+    cluster-autoscaler: adds nodes to a group with the taint
+    Karpenter: uses a NodePool with the taint
+    Kueue, KAI, Volcano, YuniKorn: Kueue reads those in templates, and adds those of the flavor; the others filter nodes by
+      them
+    descheduler: `RemovePodsViolatingNodeTaints` leaves the pod; `RemoveDuplicates` counts nodes with the taint as places
+      for it
+    quotas and others: the taint eviction controller leaves the pod on nodes with the taint and effect `NoExecute`
 """
 
 from collections.abc import Iterable, Mapping, Set
@@ -22,7 +32,7 @@ from webhook.framework.interface import Context, Edit, Gpus, Injector, LabelKey,
 from webhook.kube import cel
 from webhook.kube.gpus import vendor
 from webhook.kube.taints import KNOWN, KUBERNETES, Taint, Tolerated, matched, tolerates, toleration
-from webhook.text import matches
+from webhook.text import bare, listed, matches
 from webhook.vendors import model as vendors
 from webhook.vendors.catalogue import every
 
@@ -106,7 +116,10 @@ class Tolerations(Injector):
         if _spread_honors_taints(edit.object["spec"]):
             return Outcome("ownSpread")
         edit.extend(("spec", "tolerations"), [toleration(*one) for one in added])
-        return Outcome("added", [key for key, _, _ in added])
+        late = None
+        if context.template is not None and context.template.kind == "DaemonSet":
+            late = _too_late(each for each in taints if tolerates(added, each) and not tolerates(tolerated, each))
+        return Outcome("added", [key for key, _, _ in added], late)
 
     def exported(self, gpus: Gpus) -> Iterable[str]:
         if not self.taints:
@@ -141,6 +154,14 @@ class Tolerations(Injector):
                 effects.setdefault((live.key, value), set()).add(live.effect)
         needed = [(key, value, "".join(of) if len(of) == 1 else "") for (key, value), of in effects.items()]
         return [one for one in needed if len(needed) == 1 or not tolerates({*needed} - {one}, one)]
+
+
+def _too_late(taints: Iterable[Taint]) -> str | None:
+    """For the author of a DaemonSet, whose controller reads the template (daemon_controller.go, NodeShouldRunDaemonPod)."""
+    if not (texts := sorted({bare(taint.text) for taint in taints if taint.effect != "PreferNoSchedule"})):
+        return None
+    words = "a DaemonSet makes pods only for nodes whose taints its template tolerates"
+    return f"{words}: add tolerations of {listed(texts, 3)} to the template"
 
 
 def _lasts(toleration: Mapping[str, Any]) -> bool:

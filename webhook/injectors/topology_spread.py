@@ -9,6 +9,8 @@ over hosts and 5 over zones: replicas are spread as well as without us. A smalle
 scheduler does not take pods in the order in which they were admitted (measured: 6/2 with maxSkew 1, where each alone gives 4/4).
 Its score is 100 * (max + min - s) / max with s = pods * ln(domains + 2) + maxSkew - 1 (podtopologyspread/scoring.go).
 
+A ScheduleAnyway constraint over a label that some GPU node lacks is left out, since the scheduler would take such a node last.
+
 A pod keeps its own constraint on a key. One that an earlier call wrote is not its own: it is decided anew if another webhook has
 changed the pod since. A pod with pod affinity gets none: it wants to be near other pods. Nor does one of a pod group (KEP-4671)
 or gang, or one whose class is packed.
@@ -23,6 +25,15 @@ the chosen node alone. In mode `antiAffinity` the pod gets a preferred pod anti-
 selector.
 
 Fields: spec.topologySpreadConstraints, or spec.affinity.podAntiAffinity. KEP-895, KEP-3243.
+
+Read by:
+    kube-scheduler: scores nodes by it; filters them with `DoNotSchedule`
+    cluster-autoscaler: reads `DoNotSchedule` only
+    Karpenter: takes `ScheduleAnyway` for required first, so where Karpenter runs only `DoNotSchedule` is added
+    Kueue, KAI, Volcano, YuniKorn: Volcano scores nodes by it, YuniKorn filters them by `DoNotSchedule`, KAI does not read
+      it
+    descheduler: [may evict by it](#descheduler)
+    quotas and others: the scheduler places pods with a constraint one by one (KEP-5598)
 """
 
 from collections.abc import Mapping
@@ -161,10 +172,12 @@ class TopologySpread(Injector):
 
 
 def _useful(constraint: Constraint, context: Context) -> bool:
-    """Whether the key has at least two values on GPU nodes. A node without it gets no score, or no pod with DoNotSchedule."""
-    if constraint.key == HOST and constraint.when_unsatisfiable == "ScheduleAnyway":
+    """Whether the key has at least two values on GPU nodes. A node without it gets no score (podtopologyspread/scoring.go,
+    IgnoredNodes), or no pod with DoNotSchedule."""
+    soft, of = constraint.when_unsatisfiable == "ScheduleAnyway", (constraint.key, context.gpus)
+    if constraint.key == HOST and soft:
         return True
-    return context.cluster.fresh and context.cluster.domains(constraint.key, context.gpus) > 1
+    return context.cluster.fresh and context.cluster.domains(*of) > 1 and not (soft and context.cluster.unlabelled(*of))
 
 
 def _anti_affinity(edit: Edit, selector: dict[str, str]) -> Outcome:

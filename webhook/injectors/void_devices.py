@@ -14,11 +14,21 @@ variable (NVIDIA's own CDI specifications set it to `void`). So every container 
 Where a pod of KAI or Run:ai asks for a part of a GPU by annotation, one container gets it, and their scheduler sets the variable
 there. The others get `void`. With another scheduler the annotation has no meaning.
 
-`everyPod` does the same for pods without any GPU. The shipped webhook configuration does not send these pods to us; the
-component `manifests/components/every-pod` changes that.
+`everyPod` does the same for pods without any GPU. These may go to nodes of any vendor, so they also get variables of others
+(`inEveryPod`): that of Iluvatar, whose runtime gives all devices to a container without it, and that of Ascend. Those of AMD and
+Gaudi are not among them: their runtimes then ask a tracker or run a hook, which may fail. The shipped webhook configuration does
+not send these pods to us; the component `manifests/components/every-pod` changes that.
 
 Fields: env of spec.containers and spec.initContainers without a GPU limit. Source: NVIDIA/nvidia-container-toolkit
 internal/config/image/cuda_image.go (VisibleDevices, IsLegacy); of other vendors, docs/vendors.md.
+
+Read by:
+    kube-scheduler: nothing
+    cluster-autoscaler: nothing
+    Karpenter: nothing
+    Kueue, KAI, Volcano, YuniKorn: nothing
+    descheduler: nothing
+    quotas and others: the node's GPU runtime reads the variable, and gives the container no device
 """
 
 from collections.abc import Iterable, Mapping
@@ -33,9 +43,10 @@ from webhook.kube.gpus import vendor
 from webhook.kube.other_gpus import asks_for_part, fraction_container, has_other_gpu
 from webhook.kube.pod import Container, Pod, requests_of
 from webhook.kube.record import outcome_of, record_of
-from webhook.vendors.catalogue import hiding
+from webhook.vendors.catalogue import hiding, hiding_anywhere
 
 _NAME: Final = "[A-Za-z_][A-Za-z0-9_]*"
+_ANYWHERE: Final = "*"
 
 
 class VoidDevices(Injector):
@@ -52,6 +63,8 @@ class VoidDevices(Injector):
     of_vendors: dict[str, Annotated[str, Field(pattern=f"^{_NAME}=")]] = hiding()
     """In pods that ask for GPUs of other vendors: by the domain of their resources, the variable that hides these, and its
     value."""
+    in_every_pod: tuple[Annotated[str, Field(pattern=f"^{_NAME}=")], ...] = hiding_anywhere()
+    """With `everyPod`, in pods that ask for no GPU: more variables, and their values."""
     all_pods: bool = Field(default=False, alias="everyPod")
     """true: pods without any GPU too. This needs the component manifests/components/every-pod: without it the API server does not
     send us these pods."""
@@ -91,8 +104,12 @@ class VoidDevices(Injector):
     def _of_vendors(self, context: Context) -> list[dict[str, str]]:
         asked = {vendor(name) for each in context.pod.containers for name in requests_of(each.spec)}
         asked |= context.other_gpus
-        pairs = [pair.partition("=") for domain, pair in self.of_vendors.items() if domain in asked]
-        return [{"name": name, "value": value} for name, _, value in pairs if name != self.variable]
+        pairs = [pair for domain, pair in self.of_vendors.items() if domain in asked]
+        containers = context.pod.containers
+        if self.all_pods and not any([c.has_gpu(context.gpus) or has_other_gpu(c.spec) for c in containers]):
+            pairs += self.in_every_pod
+        found = dict(pair.split("=", 1) for pair in pairs)
+        return [{"name": name, "value": value} for name, value in found.items() if name != self.variable]
 
     @staticmethod
     def _take_back(
@@ -116,11 +133,14 @@ class VoidDevices(Injector):
 
     def variables(self) -> Iterable[tuple[str, str]]:
         """`hidden`: domain with a slash, variable and value, of those that are for the pod."""
-        pairs = {"": f"{self.variable}={self.value}", **self.of_vendors}
-        rows = [[f"{of}/" if of else "", *pair.split("=", 1)] for of, pair in pairs.items()]
+        pairs = [("", f"{self.variable}={self.value}"), *[(f"{of}/", pair) for of, pair in self.of_vendors.items()]]
+        pairs += [(_ANYWHERE, pair) for pair in self.in_every_pod if self.all_pods]
+        rows = [[of, *pair.split("=", 1)] for of, pair in pairs]
         asks = " || ".join(f"{asked('c')}.exists(k, k.startsWith(h[0]))" for asked in (cel.limits, cel.requests))
         listed = f"[{', '.join(map(cel.literal, rows))}]"
-        yield "hidden", f'{listed}.filter(h, h[0] == "" || variables.containers.exists(c, {asks}))'
+        none = f"variables.gpuContainers.size() == 0 && !variables.containers.exists(c, {cel.has_other_gpu('c')})"
+        anywhere = f'h[0] == "{_ANYWHERE}" && {none}'
+        yield "hidden", f'{listed}.filter(h, h[0] == "" || {anywhere} || variables.containers.exists(c, {asks}))'
 
     def exported(self, gpus: Gpus) -> Iterable[str]:
         scheduler = f'object.spec.?schedulerName.orValue("") in {cel.literal(self.schedulers or ())}'

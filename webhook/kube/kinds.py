@@ -39,8 +39,12 @@ OTHERS: Final[Mapping[str, Kind]] = {
     "AppWrapper": Kind("/apis/workload.codeflare.dev/v1beta2", "appwrappers"),
     "PodClique": Kind(_GROVE, "podcliques"),
     "PodCliqueScalingGroup": Kind(_GROVE, "podcliquescalinggroups"),
+    "VolcanoPodGroup": Kind("/apis/scheduling.volcano.sh/v1beta1", "podgroups"),
+    "CoschedulingPodGroup": Kind("/apis/scheduling.x-k8s.io/v1alpha1", "podgroups"),
 }
-"""Workloads of other projects: few clusters have them, and few tenants the right to list what is not there."""
+"""Workloads and gangs of other projects: few clusters have them, and few tenants the right to list what is not there."""
+GROUPS: Final = ("PodGroup", "VolcanoPodGroup", "CoschedulingPodGroup")
+"""Kinds of gangs."""
 KINDS: Final[Mapping[str, Kind]] = {
     "Node": Kind(_CORE, "nodes", namespaced=False),
     "Pod": Kind(_CORE, "pods"),

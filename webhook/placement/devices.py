@@ -1,7 +1,8 @@
 """The devices that a pod asks for one by one, as placement ranks by them.
 
-A pod is ranked as it is written. If no node fits and a DeviceClass stands for a resource that it requests, it is ranked again as
-the claim that the scheduler would make. What cannot be decided (an expression, an unknown class) is left to the scheduler.
+A pod is ranked as it is written. If a DeviceClass stands for a resource that it requests, it is ranked as the claim that the
+scheduler would make too: where no node fits, or a replica that it is kept apart from is on the first one. What cannot be decided
+(an expression, an unknown class) is left to the scheduler.
 """
 
 from collections.abc import Iterator

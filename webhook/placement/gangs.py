@@ -16,6 +16,7 @@ from itertools import islice
 from typing import Any, Final, NamedTuple
 
 import numpy as np
+import orjson
 from numpy.typing import NDArray
 
 from webhook.kube.asked import JOBSET, AskedPod
@@ -30,7 +31,20 @@ from webhook.placement.settings import Gangs
 from webhook.state.jobs import Jobs
 from webhook.text import number_of
 
-_NODES_VARIABLE = "PET_NNODES"  # read by torchrun, set by Kubeflow
+_SIZES: Final = {
+    "JAXJob": "NUM_PROCESSES",
+    "PaddleJob": "PADDLE_NNODES",
+    "TFJob": "TF_CONFIG",
+    "XGBoostJob": "WORLD_SIZE",
+}
+"""By kind, the variable in which Kubeflow's training operator says how many pods there are (training-operator/pkg/controller.v1,
+envvar.go and tensorflow.go)."""
+_SIZE_FOR_TORCHRUN: Final = "PET_NNODES"
+"""That of all other kinds; Kubeflow sets it too."""
+_MOST_TF_CONFIG: Final = 1 << 16
+"""Characters: some thousand pods."""
+_BESIDE: Final = frozenset(("ps", "evaluator"))
+"""Pods of a TFJob that mostly have no GPUs."""
 _MAX_PODS = 100_000
 _MAX_BEGUN = 16
 """Maximum number of parts that are looked at besides the pod's own: the Job controller makes the pods of five Jobs at a time."""
@@ -46,10 +60,22 @@ def gang_size(pod: AskedPod, settings: Gangs) -> int:
         return PART_ALONE if settings.enabled and kind in SEVERAL and pod.identity.part else 0
     text = pod.annotations.get(SIZE)
     if text is None:
+        wanted = _SIZES.get(kind, _SIZE_FOR_TORCHRUN)
         variables = (v for c in pod.spec.get("containers") or () for v in c.get("env") or ())
-        text = next((v.get("value") for v in variables if v.get("name") == _NODES_VARIABLE), None)
+        text = next((v.get("value") for v in variables if v.get("name") == wanted), None)
+        if kind == "TFJob":
+            return _of_tensorflow(text)
     size = number_of(text)
     return 1 if size is None else size
+
+
+def _of_tensorflow(text: object) -> int:
+    """The number of pods in a TF_CONFIG; 1 if it does not say. A tenant may have written it."""
+    try:
+        tasks = orjson.loads(text if isinstance(text, str) and len(text) <= _MOST_TF_CONFIG else "")["cluster"].items()
+        return sum([len(each) for kind, each in tasks if kind not in _BESIDE and isinstance(each, list)]) or 1
+    except (orjson.JSONDecodeError, LookupError, TypeError, AttributeError):
+        return 1
 
 
 class Together(NamedTuple):

@@ -3,6 +3,7 @@
 from collections.abc import Callable
 from contextlib import AbstractContextManager
 from functools import partial
+from heapq import merge
 from typing import Final
 
 from webhook.errors import QuantityError
@@ -69,14 +70,17 @@ class Placer:
             ranker, follows = self._ranker(settings, gpus), request
             if volumes.together:  # others may have to follow: the emptiest node has most room for them
                 follows = request._replace(strategy=EMPTIEST, key=request.key + EMPTIEST.encode())
+            placement = Placement((), request.strategy)
             for plan in plans(follows, volumes, self._state, gpus, every_pod=settings.every_pod):
                 if isinstance(plan, Placement):
-                    placement = plan
+                    placement = placement if placement.nodes else plan
                     break
                 rank = partial(ranker.place, plan.request, cluster.gpu_metrics, preferences, plan.confined, plan.asked)
-                placement = self._as_seen_by(pod, rank)
-                if placement.nodes:
+                found = self._as_seen_by(pod, rank)
+                before, placement = placement, _either(placement, found, settings.nodes)
+                if found.nodes and placement.nodes[0] is not (before.nodes or (None,))[0]:
                     asked = plan.asked
+                if placement.nodes and not (request.spread and placement.nodes[0].peers):
                     break
         warning = self._only_shares(placement, asked)
         if warning or request.required:
@@ -159,6 +163,18 @@ class Placer:
                 self._rankers.clear()
             self._rankers[key] = Ranker(self._state, settings, gpus)
         return self._rankers[key]
+
+
+def _either(one: Placement, other: Placement, most: int) -> Placement:
+    """The nodes of two plans for one pod: fewer pods of its owner first, then the higher score, and each plan's in its order."""
+    if not (one.nodes and other.nodes):
+        return one if one.nodes else other
+    nodes = [*merge(one.nodes, other.nodes, key=lambda node: (node.peers, -node.score))][:most]
+    of = one if nodes[0] is one.nodes[0] else other
+    decided = of.decided
+    if len(of.nodes) == 1 or nodes[1] is not of.nodes[1]:
+        decided = "peers" if nodes[0].peers != nodes[1].peers else "score"
+    return of._replace(nodes=tuple(nodes), decided=decided)
 
 
 def _comparable_requests(pod: AskedPod, cluster: Cluster) -> PodRequests | None:

@@ -148,8 +148,9 @@ class PlacementSettings(Settings):
     """
     required_for: Annotated[tuple[str, ...], Field(max_length=16)] = ()
     """Other schedulers whose pods get a node too, by name: [kai-scheduler, hami-scheduler]. They ignore preferences, so the
-    first node is required, and the pod waits if it is full by then. Pods that ask for parts of GPUs by HAMi count as pods of
-    hami-scheduler. A pod that `nodeAffinity` would not pin in its mode `required` gets no node.
+    first node is required, and the pod waits if it is full by then, also where Karpenter could make another. Pods that ask
+    for parts of GPUs by HAMi count as pods of hami-scheduler. A pod that `nodeAffinity` would not pin in its mode `required`
+    gets no node.
     """
     health: Health = Health()
     gangs: Gangs = Gangs()

@@ -156,9 +156,9 @@ class Search:
 
     def _devices(self, name: str, *, installed: bool = False) -> NDArray[np.int64]:
         """The allocatable amount of a resource by node, or what the node may offer as it is: see `nodes.installed_on`. Shared
-        and sliced GPUs count once."""
+        and sliced GPUs count once. Huge pages are the kubelet's own: no device plugin withdraws them."""
         columns, nothing = self._nodes.columns, np.zeros(self._nodes.columns.rows, np.int64)
-        amounts = (columns.installed if installed else columns.capacity).get(name, nothing)[self._rows]
+        amounts = (columns.installed if installed and "/" in name else columns.capacity).get(name, nothing)[self._rows]
         whole = name in DIVIDED and self._gpus.kind(name) == "whole"
         per_gpu = (columns.sharing * columns.slices)[self._rows].astype(np.int64)
         listed = amounts // (per_gpu if whole else 1)

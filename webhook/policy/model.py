@@ -53,7 +53,6 @@ from webhook.rules.host_devices import HostDevices
 from webhook.rules.host_namespaces import HostNamespaces
 from webhook.rules.node_name import NodeName
 from webhook.rules.node_wide_resources import NodeWideResources
-from webhook.rules.pdb_missing import PdbMissing
 from webhook.rules.priority_class import PriorityClassAllowed
 from webhook.rules.privileged import Privileged
 from webhook.rules.restart_policy import RestartPolicy
@@ -125,7 +124,6 @@ class Rules(Settings):
     claim_tolerations: ClaimTolerations = ClaimTolerations()
     restart_policy: RestartPolicy = RestartPolicy()
     spread_missing: SpreadMissing = SpreadMissing()
-    pdb_missing: PdbMissing = PdbMissing()
     volume_access: VolumeAccess = VolumeAccess()
 
 

@@ -54,7 +54,7 @@ class CustomTemplate(Settings):
     has the rest) | container (`resourcesPerNode` in it are its resources)"""
     completed: bool | None = None
     """true: its controller completes the template from another object, for example a TrainJob from its runtime. Then only
-    what it states is judged, and it is not said what its pods will get"""
+    what it states is judged"""
 
 
 _CORE_GROUPS: Final = ("", "apps", "batch")

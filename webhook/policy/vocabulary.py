@@ -49,7 +49,6 @@ _CLASSES: Final = (
     "profiles.*.injectors.cpuPerGpu.classes.*",
     "profiles.*.rules.cpuPerGpu.classes.*",
     "profiles.*.rules.restartPolicy.classes.*",
-    "profiles.*.rules.pdbMissing.classes.*",
     "profiles.*.placement.strategies.*",
     "profiles.*.placement.preferences.*.classes.*",
 )

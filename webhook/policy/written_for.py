@@ -13,10 +13,16 @@ LINE: Final = f"# For gpu-admission {PROGRAM}."
 _LINE: Final = re.compile(r"# For gpu-admission (\d{1,9}\.\d{1,9}\.\d{1,9})\.\n")
 
 
-def later_version(text: str) -> str | None:
-    """The version that a policy was written for, if it is later than this program's."""
+def version_of(text: str) -> str | None:
+    """The version that a policy was written for; None if it does not say."""
     found = _LINE.match(text)
-    return found[1] if found and _numbers(found[1]) > _numbers(PROGRAM) else None
+    return found[1] if found else None
+
+
+def later_version(text: str) -> str | None:
+    """The same, if it is later than this program's."""
+    found = version_of(text)
+    return found if found and _numbers(found) > _numbers(PROGRAM) else None
 
 
 def _numbers(written: str) -> list[int]:

@@ -1,10 +1,6 @@
 """The objects that the state is made of: their kinds and names, which kinds are listed and alive, and what is kept of those that
 are looked up by name. Of each object only what admission needs is kept.
 
-PodDisruptionBudgets: whether one covers a pod. Of each, its namespace, name and selector are kept.
-
-Follows policy/v1: an empty selector selects every pod of the namespace, a missing selector none.
-
 HorizontalPodAutoscalers: which workload each one scales, and to how many replicas at most.
 
 Follows autoscaling/v2: `scaleTargetRef` names the group, kind and name of an object in the same namespace. Only targets
@@ -31,7 +27,6 @@ import orjson
 from webhook.framework.cluster_view import Autoscaler, LimitRange, Limits, PriorityClass, RuntimeClass
 from webhook.kube.kinds import KINDS
 from webhook.kube.pod import MAX_NAME, pod_id
-from webhook.kube.selectors import Selector, compiled, selects
 from webhook.kube.stores import Grouped, full_name
 
 ListKind = Literal[
@@ -46,7 +41,6 @@ ListKind = Literal[
     "deviceclasses",
     "resourceclaims",
     "resourceclaimtemplates",
-    "poddisruptionbudgets",
     "resourcequotas",
     "horizontalpodautoscalers",
     "jobs",
@@ -73,8 +67,6 @@ _TOPOLOGY_LABELS: Final = frozenset(
 )
 _NARROW: Final = ("ReadWriteOnce", "ReadWriteOncePod")
 """Access modes with which only one node, or only one pod, can use a volume."""
-_MAX_BUDGETS: Final = 1000
-"""Maximum number of budgets of one namespace that are searched. Tenants create them."""
 _SCALED_KINDS: Final = frozenset(("Deployment", "ReplicaSet", "StatefulSet"))
 _MAX_AUTOSCALERS: Final = 100
 """Maximum number of autoscalers of one workload. One is normal; tenants may create any number."""
@@ -192,28 +184,6 @@ def volume_terms(volume: Mapping[str, Any]) -> str:
             return ""
         terms = [{"matchExpressions": [{"key": k, "operator": "In", "values": v.split("__")} for k, v in topology]}]
     return intern(orjson.dumps(terms).decode())
-
-
-class Budgets(Grouped[str, str, Selector]):
-    """The selectors by namespace and name, and by namespace."""
-
-    def seen(self, obj: Mapping[str, Any]) -> None:
-        """A budget was added or changed. Raises ValueError, TypeError or LookupError if its selector is malformed."""
-        selector = compiled((obj.get("spec") or {}).get("selector"))
-        self.put(full_name(obj), obj["metadata"]["namespace"], selector)
-
-    def covers(self, namespace: str, labels: Mapping[str, str]) -> bool | None:
-        """Whether a budget of the namespace selects a pod with these labels. None if that is not known."""
-        budgets = self.groups.get(namespace, {})
-        if len(budgets) > _MAX_BUDGETS:
-            return None
-        unknown = False
-        for selector in budgets.values():
-            selected = selects(selector, labels)
-            if selected:
-                return True
-            unknown = unknown or selected is None
-        return None if unknown else False
 
 
 class Autoscalers(Grouped[str, tuple[str, str, str], Autoscaler]):

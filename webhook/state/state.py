@@ -27,7 +27,6 @@ from webhook.nodes.usage import Nominations, PodKind, Usage, hold, is_unschedula
 from webhook.state.jobs import Jobs
 from webhook.state.objects import (
     Autoscalers,
-    Budgets,
     ByName,
     Freshness,
     Index,
@@ -85,7 +84,6 @@ class ClusterState:
         self.device_requests = DeviceRequests(
             self.nodes.devices, self.claims, self.claim_templates, self.device_classes
         )
-        self.budgets = Budgets()
         self.quotas = Quotas()
         self.autoscalers = Autoscalers()
         self.jobs = Jobs()
@@ -103,7 +101,6 @@ class ClusterState:
             "deviceclasses": self.device_classes,
             "resourceclaims": self.claims,
             "resourceclaimtemplates": self.claim_templates,
-            "poddisruptionbudgets": self.budgets,
             "resourcequotas": self.quotas,
             "horizontalpodautoscalers": self.autoscalers,
             "jobs": self.jobs,

@@ -16,7 +16,7 @@ from webhook.kube.quantity import quantity_text
 from webhook.kube.stores import Answers
 from webhook.kube.taints import Taint
 from webhook.nodes.nodes import Nodes
-from webhook.state.objects import Autoscalers, Budgets, ByName, Freshness, LimitRanges, Quotas, VolumeClaim
+from webhook.state.objects import Autoscalers, ByName, Freshness, LimitRanges, Quotas, VolumeClaim
 from webhook.text import quoted
 
 T = TypeVar("T")
@@ -37,7 +37,6 @@ class State(Protocol):
     slices: Slices
     device_requests: DeviceRequests
     node_pools: ByName[Mapping[str, str]]
-    budgets: Budgets
     quotas: Quotas
     autoscalers: Autoscalers
     freshness: Freshness
@@ -81,10 +80,6 @@ class StateView:
 
     def namespace_labels(self, namespace: str) -> Mapping[str, str] | None:
         return self._state.namespaces.get(namespace)
-
-    def budget_covers(self, namespace: str, labels: Mapping[str, str]) -> bool | None:
-        known = self.fresh and "poddisruptionbudgets" in self._state.freshness.listed
-        return self._state.budgets.covers(namespace, labels) if known else None
 
     def quota_covering(self, namespace: str, priority_class: str, *, but: str) -> str:
         return self._state.quotas.covering(namespace, priority_class, but=but)
@@ -136,6 +131,13 @@ class StateView:
 
     def domains(self, topology_key: str, gpus: Gpus) -> int:
         return self._cached(("domains", topology_key, gpus.key), lambda: len(self._codes(topology_key, gpus)))
+
+    def unlabelled(self, topology_key: str, gpus: Gpus) -> bool:
+        def answer() -> bool:
+            column, mask = self._state.nodes.labels.column(topology_key), self._state.nodes.with_gpus(gpus)
+            return bool(mask.any() if column is None else (column.padded(len(mask))[: len(mask)][mask] == 0).any())
+
+        return self._cached(("unlabelled", topology_key, gpus.key), answer)
 
     def resources(self) -> Mapping[str, int]:
         def answer() -> dict[str, int]:

@@ -39,7 +39,8 @@ AMD: Final = Vendor(
             Profile("dpx_*", 2),
         ),
         "https://github.com/ROCm/container-toolkit/blob/main/internal/gpu-tracker/gpu-tracker.go": (
-            Variable("AMD_VISIBLE_DEVICES", none=("void", "none", "")),  # any word that is no GPU
+            # any word that is no GPU; for each value it asks its tracker, which may fail
+            Variable("AMD_VISIBLE_DEVICES", none=("void", "none", "")),
         ),
         "https://github.com/ROCm/container-toolkit": (
             Variable("HIP_VISIBLE_DEVICES", "own"),

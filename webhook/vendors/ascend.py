@@ -15,7 +15,7 @@ ASCEND: Final = Vendor(
             *[Resource(f"huawei.com/Ascend{chip}-{part}", "part") for chip in _CHIPS for part in ("memory", "core")],
         ),
         "https://github.com/Ascend/mind-cluster/blob/master/component/ascend-docker-runtime/runtime/process/process.go": (
-            Variable("ASCEND_VISIBLE_DEVICES", none=("", "void", "none")),  # with none it does not start
+            Variable("ASCEND_VISIBLE_DEVICES", none=("", "void", "none"), anywhere=True),  # with none it does not start
             Variable(
                 "MOUNT_BY_RUNTIME_FOR_DP", none=()
             ),  # mounts the sockets of the container runtimes, whatever its value

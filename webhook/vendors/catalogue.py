@@ -78,6 +78,11 @@ def hiding() -> dict[str, str]:
     return found
 
 
+def hiding_anywhere() -> tuple[str, ...]:
+    """The variables, with their values, that pods for any node may have. Without the first vendor's."""
+    return tuple([f"{each.name}={each.none[0]}" for each in every(Variable) if each.none and each.anywhere])
+
+
 def annotations(*gives: Gives, by_scheduler: bool = False) -> tuple[str, ...]:
     """The keys of the annotations that give this."""
     every_one = [each for each in every(Annotation) if each.by_scheduler is by_scheduler]

@@ -13,7 +13,8 @@ HABANA: Final = Vendor(
             RuntimeClass("habana*"),
             Variable("HL_VISIBLE_DEVICES", "nothing"),
         ),
-        # its hook takes "" and void for all devices, and the runtime calls it for every name that begins so
+        # Its hook takes "" and void for all devices, and the runtime calls it for every name that begins so. With none it fails
+        # where accept-habana-visible-devices-envvar-when-unprivileged is false.
         "https://github.com/HabanaAI/habana-container-runtime/tree/main/cmd": (
             Variable("HABANA_VISIBLE_DEVICES", none=("none",)),
             Variable("HABANA_VISIBLE_DEVICES*", none=()),

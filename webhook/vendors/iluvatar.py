@@ -8,7 +8,7 @@ ILUVATAR: Final = Vendor(
     name="Iluvatar",
     facts={
         "https://github.com/Deep-Spark/ix-container-toolkit/blob/master/internal/config/image/cuda_image.go": (
-            Variable("IX_VISIBLE_DEVICES", none=("void", "none", "")),
+            Variable("IX_VISIBLE_DEVICES", none=("void", "none", ""), anywhere=True),
             RuntimeClass("iluvatar*"),
         ),
         "https://github.com/Deep-Spark/ix-device-plugin/blob/master/README.md": (Resource("iluvatar.com/gpu"),),

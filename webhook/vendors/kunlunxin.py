@@ -17,4 +17,5 @@ KUNLUNXIN: Final = Vendor(
             Resource("kunlunxin.com/vxpu*", "part"),
         ),
     },
+    unknown=("whether containers start with CXPU_VISIBLE_DEVICES=void: its hook hands any value to xpu-container-cli",),
 )

@@ -110,11 +110,13 @@ class Taint:
 @dataclass(frozen=True, slots=True)
 class Variable:
     """An environment variable of containers. `none`: the values with which its runtime gives no device, whatever the image asks
-    for; the first one is what we write. Empty: there is no such value. None: nobody has read it anywhere."""
+    for; the first one is what we write. Empty: there is no such value. None: nobody has read it anywhere. `anywhere`: with that
+    first value the runtime does no more than without the variable, so that pods without GPUs may have it too."""
 
     name: str
     gives: Gives = "devices"
     none: tuple[str, ...] | None = None
+    anywhere: bool = False
 
 
 @dataclass(frozen=True, slots=True)

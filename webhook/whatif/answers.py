@@ -3,6 +3,7 @@
 from collections.abc import Callable, Iterable, Iterator
 from typing import Any, Final, NamedTuple
 
+from webhook.kube.kinds import GROUPS
 from webhook.kube.owners import BETWEEN
 from webhook.kube.pod import Pod
 from webhook.kube.suspended import FIELDS
@@ -23,7 +24,7 @@ KINDS: Final = (
     *ENGINE,
     *("Event", "PersistentVolume", "PersistentVolumeClaim", "StorageClass", "CSINode"),
     *("CSIDriver", "CSIStorageCapacity", "DaemonSet", "ServiceAccount"),
-    *(*CLAIMS, "PodGroup", "Lease", *[kind for kind in dict.fromkeys((*BETWEEN, *FIELDS)) if kind not in ENGINE]),
+    *(*CLAIMS, *GROUPS, "Lease", *[kind for kind in dict.fromkeys((*BETWEEN, *FIELDS)) if kind not in ENGINE]),
 )
 """What is read for an answer."""
 

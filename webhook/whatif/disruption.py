@@ -9,6 +9,10 @@ from webhook.text import quoted
 from webhook.whatif.cluster.report import stays
 from webhook.whatif.cluster.snapshot import Object, Snapshot
 
+_SERVING: Final = ("inference-critical", "inference", "service")
+"""Classes of workload of which one replica at least is to run always."""
+_CONTROLLERS: Final = ("ReplicaSet", "StatefulSet", "ReplicationController")
+"""Kinds whose pods have the labels of their template; others add some, which a budget may select."""
 _FORBIDDING: Final[Mapping[str, str]] = {
     "karpenter.sh/do-not-disrupt": "true",
     "karpenter.sh/do-not-evict": "true",
@@ -17,17 +21,37 @@ _FORBIDDING: Final[Mapping[str, str]] = {
 """Annotations of pods, with the value that forbids it."""
 
 
+CREATE_BUDGET: Final = "Create one with the selector of the workload, with maxUnavailable 1"
+
+
 class Budgets:
     """The PodDisruptionBudgets of a snapshot."""
 
     def __init__(self, snapshot: Snapshot) -> None:
+        self._snapshot = snapshot
         self._of: dict[str, list[Object]] = {}
         for each in snapshot.of("PodDisruptionBudget"):
             self._of.setdefault(each["metadata"].get("namespace") or "", []).append(each)
 
+    def lacks(self, pod: Pod, replicas: int, workload: str) -> str:
+        """That a drain of nodes may evict all replicas at once of a workload of this class that serves; "" if a budget counts
+        them, and if it is not known."""
+        by, unknown = owner(pod), self._snapshot.lacks("PodDisruptionBudget", pod["metadata"].get("namespace") or "")
+        if (
+            replicas < 2
+            or workload not in _SERVING
+            or by is None
+            or by.kind not in _CONTROLLERS
+            or unknown
+            or self.of(pod)
+        ):
+            return ""
+        why = f"{replicas} pods of a service without a PodDisruptionBudget: a drain of nodes may evict all of them at once"
+        return f"{why}. {CREATE_BUDGET}"
+
     def of(self, pod: Pod) -> list[Object]:
         """The budgets that count the pod."""
-        here = self._of.get(pod["metadata"]["namespace"], ())
+        here = self._of.get(pod["metadata"].get("namespace") or "", ())
         return [each for each in here if matches(each["spec"].get("selector"), labels_of(pod))]
 
     def spent(self, pod: Pod) -> list[str]:

@@ -15,7 +15,7 @@ from webhook.kube.pod_schema import check
 from webhook.policy.model import DEFAULT_PROFILE, Policy
 from webhook.policy.templates import paths, templates
 from webhook.text import dotted
-from webhook.whatif.cluster.snapshot import CLAIMS, Object, complete
+from webhook.whatif.cluster.snapshot import CLAIMS, Object, Snapshot, complete
 from webhook.whatif.offline import Document, documents, read
 
 _HOST_TERMS: Final = [f"spec.affinity.{name}" for name in ("podAffinity", "podAntiAffinity")]
@@ -26,6 +26,7 @@ _NEEDED: Final[Mapping[str, tuple[str, ...]]] = {
     **{f"{terms}.{PREFERRED}.*.podAffinityTerm": ("topologyKey",) for terms in _HOST_TERMS},
 }
 """What says where a pod may go, and the fields without which it says nothing (validation.go)."""
+_BESIDE: Final = (*CLAIMS, "PodDisruptionBudget")
 NO_PODS: Final = "no pod and no workload in it that makes some (templates.custom of the policy names other kinds)"
 
 
@@ -60,23 +61,23 @@ def texts_of(files: Iterable[str]) -> Iterator[tuple[str, bytes]]:
             yield file, read(file)
 
 
-def claims_in(text: bytes, name: str, namespace: str | None) -> Iterator[Object]:
-    """The claims, templates and classes of devices in the text of one file."""
+def put_beside(snapshot: Snapshot, text: bytes, name: str, namespace: str | None) -> None:
+    """Add what counts for the pods of the text of one file and stands there too: claims of devices, and budgets."""
     for document in documents(text, name):
-        if isinstance(document, Document) and document.plain and (kind := document.request.kind) in CLAIMS:
+        if isinstance(document, Document) and document.plain and (kind := document.request.kind) in _BESIDE:
             obj: Object = complete(kind, orjson.loads(document.original))
             if KINDS[kind].namespaced:
                 obj["metadata"]["namespace"] = _with_namespace(document, namespace).request.namespace
-            yield obj
+            snapshot.put(obj)
 
 
 def planned_in(
-    text: bytes, name: str, policy: Policy, namespace: str | None, left_out: set[str] | None = None
+    text: bytes, name: str, policy: Policy, namespace: str | None, left_out: set[tuple[str, str]] | None = None
 ) -> Iterator[Planned | BadInput]:
     """The pods of the text of one file, in order, with a BadInput in place of each bad document.
 
-    `name`: the file's name in messages. `namespace`: of objects that name none. `left_out` gets the kinds of objects that make
-    no pods. Raises BadInput if it is neither YAML nor JSON.
+    `name`: the file's name in messages. `namespace`: of objects that name none. `left_out` gets group and kind of objects
+    in which no pods are known. Raises BadInput if it is neither YAML nor JSON.
     """
     for document in documents(text, name):
         if isinstance(document, BadInput):
@@ -88,8 +89,8 @@ def planned_in(
             yield BadInput(f"{document.where}: {error}")
             continue
         yield from made
-        if not made and left_out is not None and document.request.kind not in CLAIMS:
-            left_out.add(document.request.kind)
+        if not made and left_out is not None and document.request.kind not in _BESIDE:
+            left_out.add((document.request.group, document.request.kind))
 
 
 def _with_namespace(document: Document, namespace: str | None) -> Document:

@@ -68,6 +68,11 @@ class Tried:
         return self.plan.document.request.namespace
 
     @property
+    def serves(self) -> tuple[int, str]:
+        """The number of pods, and the class of their workload."""
+        return self.pods, self.verdict.mutated.workload
+
+    @property
     def refused(self) -> bool:
         return self.verdict.outcome == "refused"
 
@@ -105,6 +110,8 @@ def try_pods(snapshot: Snapshot, policy: Policy, planned: Iterable[Planned], *, 
     for plan in planned:
         try:
             found.append(tried := admission.tried(plan))
+            if tried.verdict.asked and (lacks := before.budgets.lacks(tried.verdict.decided, *tried.serves)):
+                tried.notes.append(lacks)
         except BadInput as error:
             errors.append(error)
             continue
@@ -242,9 +249,9 @@ class Admission:
 
 
 def _daemons(situation: Situation, tried: Tried, admission: Admission) -> None:
-    """Put a pod of a DaemonSet on each node that is for it."""
-    pod = as_daemon(tried.verdict.decided)
-    names, fits = eligible(situation, pod)
+    """Put a pod of a DaemonSet on each node that is for it by its template: the controller does not know what its pods get."""
+    names, _ = eligible(situation, as_daemon(tried.verdict.brought))
+    _, fits = eligible(situation, as_daemon(tried.verdict.decided))
     tried.pods = len(names)
     for name in names[:MAX_PODS]:
         each = as_daemon(admission.admit(tried), name)

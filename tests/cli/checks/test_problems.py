@@ -1,6 +1,6 @@
 """Each check of `gpu-admission doctor`, without and with the problem that it looks for.
 
-Covers cli.checks, cli.checks.certificate, cli.checks.configurations, cli.checks.descheduler, cli.checks.guards,
+Covers cli.checks, cli.checks.budgets, cli.checks.certificate, cli.checks.configurations, cli.checks.descheduler, cli.checks.guards,
 cli.checks.guesses, cli.checks.nodes, cli.checks.policy_references, cli.checks.replicas, cli.checks.result.
 """
 
@@ -37,6 +37,7 @@ from tests.cli.objects import call, namespace, of_kind, placed, write
 from tests.controlplane.nodes import node
 from tests.controlplane.objects import made, pod
 from tests.devices import dra
+from tests.whatif.test_disruption import replica
 from webhook.cli.cluster.answers import QUESTIONS
 from webhook.export.matching import conditions_yaml
 from webhook.kube.kinds import KINDS
@@ -263,6 +264,7 @@ CASES = [
     pytest.param("sameNames", "warn", lambda o: o.append(node("gpu-b", 16, labels={"cloud.google.com/gke-max-shared-clients-per-gpu": "8"})), id="GKE's shares beside whole GPUs"),
     pytest.param("twoStacks", "warn", lambda o: o.append(of_kind("ResourceSlice", dra.gpus_of("gpu-a"))), id="a device plugin and DRA"),
     pytest.param("nodes", "warn", lambda o: o.append(withdrawn("gpu-b", "16")), id="GPUs that are withdrawn, on a node without labels"),
+    pytest.param("budgets", "warn", lambda o: o.extend([replica(1), replica(2)]), id="a service without a budget"),
     pytest.param("decisions", "warn", lambda o: of(o, "Pod", "trainer")["metadata"].pop("annotations"), id="a pod without a decision"),
     pytest.param("decisions", "warn", lambda o: o.append(placed(pod("claims", 0, resourceClaims=[{"name": "gpu", "resourceClaimName": "c"}]), "gpu-a")), id="a pod with a claim and without a decision"),
 ]  # fmt: skip

@@ -1,4 +1,4 @@
-"""A control plane for each file, with the controllers that it names in OTHERS and with us."""
+"""A control plane for each file, with the controllers that it names in OTHERS and with us, by the profiles of its POLICY."""
 
 import asyncio
 from collections.abc import Iterator
@@ -22,7 +22,8 @@ def room(request: pytest.FixtureRequest, programs: Programs) -> Iterator[Room]:
         others = {
             name: stack.enter_context(running(plane, name, setup)) for name, setup in request.module.OTHERS.items()
         }
-        yield Room(plane, stack.enter_context(Installed(plane)), others)
+        text = getattr(request.module, "POLICY", None)
+        yield Room(plane, stack.enter_context(Installed(plane, text)), others)
 
 
 @pytest.fixture(scope="module")

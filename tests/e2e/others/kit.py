@@ -43,6 +43,16 @@ def each_in_one(label: str, key: str, apart: bool = False) -> Check:
     return check
 
 
+def of_gpus_in_one(key: str) -> Check:
+    """Those with GPUs run in one domain."""
+
+    def check(side: Side) -> str:
+        found = {side.labels[side.node(each)][key] for each in side.running if has_gpus(each)}
+        return "" if len(found) == 1 else f"wanted in one {key}: {found}"
+
+    return check
+
+
 def as_chosen_or(*reasons: str) -> Check:
     """They run where they were ranked first, or no node was chosen for them, and the record has one of these reasons."""
 

@@ -14,7 +14,7 @@ from tests.controlplane.fixtures import remove_namespace
 from tests.controlplane.objects import Json, deployment, job, made, pod, preferred
 from tests.controlplane.settings import HOST
 from tests.e2e.others.room import Place, Room, Start
-from tests.installed import decision, opt_in
+from tests.installed import SHIPPED, decision, opt_in
 
 pytestmark = pytest.mark.others
 _CAPACITY, _ZONE = "karpenter.sh/capacity-type", "topology.kubernetes.io/zone"
@@ -46,6 +46,8 @@ def setup(place: Place) -> Start:
 
 
 OTHERS = {"karpenter": setup}
+POLICY = SHIPPED + "  pinned: {injectors: {nodeAffinity: {mode: required}}}\n"
+PROFILES = ("default", "pinned")
 _CLASS = made("KWOKNodeClass", "default", spec={})
 _REFERENCE = {"group": "karpenter.kwok.sh", "kind": "KWOKNodeClass", "name": "default"}
 _POOL = made(
@@ -80,15 +82,15 @@ async def _made(api: Api) -> Made:
 
 
 @asynccontextmanager
-async def pool(room: Room, ours: bool = True) -> AsyncIterator[tuple[Api, str]]:
-    """A NodePool that has no machine yet, and a namespace, which has opted in or not."""
+async def pool(room: Room, profile: str) -> AsyncIterator[tuple[Api, str]]:
+    """A NodePool that has no machine yet, and a namespace of this profile; "": it has not opted in."""
     async with Api.of(room.plane.kubeconfig) as api:
         await api.create(_CLASS)
         await api.create(_POOL)
-        name = await api.namespace(f"{'ours' if ours else 'plain'}-{uuid.uuid4().hex[:6]}")
+        name = await api.namespace(f"{profile or 'plain'}-{uuid.uuid4().hex[:6]}")
         try:
-            if ours:
-                await opt_in(api, name)
+            if profile:
+                await opt_in(api, name, profile)
             yield api, name
         finally:
             for kind in ("Deployment", "Job"):
@@ -99,9 +101,9 @@ async def pool(room: Room, ours: bool = True) -> AsyncIterator[tuple[Api, str]]:
             await api.delete("KWOKNodeClass", "default")
 
 
-async def made_of(room: Room, ours: bool, objects: list[Json], then: Then | None = None) -> Made:
+async def made_of(room: Room, profile: str, objects: list[Json], then: Then | None = None) -> Made:
     """The machines that are there once the pods of these objects run, and `then` is done."""
-    async with pool(room, ours) as (api, name):
+    async with pool(room, profile) as (api, name):
         pods = 0
         for each in objects:
             await api.create(each, name)
@@ -116,10 +118,10 @@ def late(zone: str, gpus: int = 4, name: str = "late") -> Json:
     return pod(name, gpus, nodeSelector={_ZONE: zone})
 
 
-async def outrun(room: Room, then: Callable[[Api, str, str], Awaitable[None]]) -> None:
+async def outrun(room: Room, profile: str, then: Callable[[Api, str, str], Awaitable[None]]) -> None:
     """A pod `late` has the only machine of its zone for its first choice, which another one fills before the scheduler looks at
     it. `then` gets that zone too."""
-    async with pool(room) as (api, name):
+    async with pool(room, profile) as (api, name):
         await api.create(deployment("served", 2), name)
         await api.running(name, 2, within=300)
         ((machine, zone),) = [
@@ -146,8 +148,11 @@ async def _none(api: Api) -> bool:
 
 
 async def _consolidated(api: Api, name: str) -> None:
-    """Once a service has fewer replicas, and Karpenter has had time to merge its machines."""
-    await api.patch("Deployment", "served", {"spec": {"replicas": 4}}, name)
+    """Once services have fewer replicas, and Karpenter has had time to merge its machines."""
+    left = {"served": 4, "first": 0}
+    there = [each["metadata"]["name"] for each in await api.list("Deployment", name)]
+    for each in there:
+        await api.patch("Deployment", each, {"spec": {"replicas": left[each]}}, name)
     await api.running(name, 4, within=300)
     await api.patch("NodePool", "gpus", {"spec": {"disruption": {"consolidateAfter": "2s"}}})
 
@@ -178,21 +183,28 @@ CASES = [
         id="pods that their author prefers on-demand",
     ),
     pytest.param([deployment("served", 12)], 1, _consolidated, id="a service of 12 replicas that is left with 4"),
+    pytest.param(
+        [deployment("first", 2, 5), deployment("served", 6)],
+        1,
+        _consolidated,
+        id="a service on machines that others leave",
+    ),
 ]
 
 
 @pytest.mark.parametrize(("objects", "machines", "then"), CASES)
 def test_as_many_machines_as_without_us(objects: list[Json], machines: int, then: Then | None, room: Room) -> None:
-    ours, plain = (asyncio.run(made_of(room, with_us, objects, then)) for with_us in (True, False))
+    found = {profile: asyncio.run(made_of(room, profile, objects, then)).machines for profile in (*PROFILES, "")}
     room.check()
-    assert (len(ours.machines), len(plain.machines)) == (machines, machines)
-    assert ours.machines == plain.machines, "the capacity type that the author prefers"
+    assert len(found[""]) == machines
+    assert found == dict.fromkeys(found, found[""]), "also the capacity type that the author prefers"
 
 
-def test_a_pod_that_comes_too_late_for_its_machine_gets_another(room: Room) -> None:
+@pytest.mark.parametrize("profile", PROFILES)
+def test_a_pod_that_comes_too_late_for_its_machine_gets_another(profile: str, room: Room) -> None:
     async def runs(api: Api, name: str, _: str) -> None:
         await api.running(name, 3, within=300)
         assert len(await api.list("Node")) == 2
 
-    asyncio.run(outrun(room, runs))
+    asyncio.run(outrun(room, profile, runs))
     room.check()

@@ -11,19 +11,18 @@ from tests.e2e.others.room import Room
 
 pytestmark = pytest.mark.others
 OTHERS = {"karpenter-1.4": test_karpenter.setup}
+POLICY = test_karpenter.POLICY
 CASES = [case for case in test_karpenter.CASES if case.values[2] is None]
 
 
 @pytest.mark.parametrize(("objects", "machines", "_"), CASES)
 def test_as_many_machines_as_without_us(objects: list[test_karpenter.Json], machines: int, _: None, room: Room) -> None:
     """No pod has a chosen node that waits for a machine."""
-    ours, plain = (asyncio.run(test_karpenter.made_of(room, with_us, objects)) for with_us in (True, False))
-    room.check()
-    assert (len(ours.machines), len(plain.machines)) == (machines, machines)
-    assert ours.machines == plain.machines, "the capacity type that the author prefers"
+    test_karpenter.test_as_many_machines_as_without_us(objects, machines, None, room)
 
 
-def test_a_pod_that_comes_too_late_for_its_machine_waits_and_why_says_the_version(room: Room) -> None:
+@pytest.mark.parametrize("profile", test_karpenter.PROFILES)
+def test_a_pod_that_comes_too_late_for_its_machine_waits_and_why_says_the_version(profile: str, room: Room) -> None:
     """Until it is created again: then it prefers no node."""
 
     async def waits(api: Api, name: str, zone: str) -> None:
@@ -40,5 +39,5 @@ def test_a_pod_that_comes_too_late_for_its_machine_waits_and_why_says_the_versio
         assert not again["spec"].get("affinity")
         await api.running(name, 4, within=300)
 
-    asyncio.run(test_karpenter.outrun(room, waits))
+    asyncio.run(test_karpenter.outrun(room, profile, waits))
     room.check()

@@ -149,3 +149,27 @@ async def test_what_the_first_call_wrote_goes_when_kueue_takes_the_pod(api: Api,
     assert not _added(stored), stored
     assert not _added(found)
     assert bool(decision(found)) == team.ours
+
+
+async def test_a_pod_that_another_cluster_sends_is_not_changed_again(api: Api, team: Team) -> None:
+    """MultiKueue copies a pod with its Workload from the cluster of the queue. Kueue ends a Workload whose pod has other
+    containers, so both clusters have us, or none."""
+    label = {"kueue.x-k8s.io/prebuilt-workload-name": "sent"}
+    helper = {"name": "helper", "image": "helper:1"}
+    asked = pod(
+        "remote", containers=[*pod("remote", 4)["spec"]["containers"], helper], automountServiceAccountToken=False
+    )
+    there = await api.create(asked, team.name, dryRun="All")
+    metadata = {key: there["metadata"][key] for key in ("name", "labels", "annotations") if key in there["metadata"]}
+    sent = _queued(made("Pod", spec=there["spec"]) | {"metadata": metadata}, **label)
+    pod_sets = [{"name": "main", "count": 1, "template": {"metadata": metadata, "spec": there["spec"]}}]
+    await api.create(made("Workload", "sent", spec={"queueName": "queue", "podSets": pod_sets}), team.name)
+    await api.create(sent, team.name)
+
+    async def runs() -> bool:
+        found = await api.get("Workload", "sent", team.name)
+        if ended := [c for c in found.get("status", {}).get("conditions", ()) if c["type"] == "Finished"]:
+            pytest.fail(f"Kueue has ended the Workload: {ended[0]['message']}")
+        return [each["status"].get("phase") for each in await api.pods(team.name)] == ["Running"]
+
+    await wait_until(runs, 120, "the pod to run")

@@ -6,11 +6,12 @@ from pathlib import Path
 
 import pytest
 
+from tests.controlplane.nodes import node
 from tests.controlplane.objects import Json, made, pod_spec
 from tests.controlplane.settings import HOST
-from tests.e2e.behaviour.case import ZONE, Case, Side, not_told, runs
+from tests.e2e.behaviour.case import ZONE, Case, not_told, on, runs
 from tests.e2e.others import kit
-from tests.e2e.others.kit import follow, has_gpus, racks
+from tests.e2e.others.kit import follow, of_gpus_in_one, racks
 from tests.e2e.others.room import Place, Room, Start
 
 pytestmark = pytest.mark.others
@@ -56,21 +57,23 @@ def _spec(kind: str, suspended: bool = False) -> Json:
     return {field: specs, "runPolicy": {"suspend": suspended, "cleanPodPolicy": "None"}}
 
 
-def _in_one_zone(side: Side) -> str:
-    """Those with GPUs run in one zone."""
-    zones = {side.labels[side.node(each)][ZONE] for each in side.running if has_gpus(each)}
-    return "" if len(zones) == 1 else f"wanted one zone: {zones}"
-
-
 CASES = [
     Case(
         f"the pods of a {kind} run in one zone",
         racks(2, 2, ZONE),
         [made(kind, "fit", spec=_spec(kind))],
-        [runs(count=sum(count for count, _ in replicas.values())), _in_one_zone, not_told("fit", "remove")],
+        [runs(count=sum(count for count, _ in replicas.values())), of_gpus_in_one(ZONE), not_told("fit", "remove")],
     )
     for kind, (_, replicas) in _KINDS.items()
 ]
+CASES.append(
+    Case(
+        "a TFJob begins in the zone that holds all of it, which its pods say by a variable",
+        [node("a", 8, labels={ZONE: "@small"}), *[node(name, 8, labels={ZONE: "@large"}) for name in "bc"]],
+        [made("TFJob", "fit", spec=_spec("TFJob"))],
+        [on("b c")],
+    )
+)
 
 
 @pytest.mark.parametrize("kind", _KINDS)

@@ -23,6 +23,7 @@ from webhook.whatif.waiting.causes import Cause, Fix, ordered
 
 GROUP = {"schedulingGroup": {"podGroupName": "ring"}}
 GANG = {"spec": {"schedulingPolicy": {"gang": {"minCount": 4}}}}
+BY_LABEL = {"scheduling.x-k8s.io/pod-group": "ring"}
 BY_LABELS = {"pod-group.scheduling.sigs.k8s.io": "ring", "pod-group.scheduling.sigs.k8s.io/min-available": "2"}
 NEVER = {"priority": 10, "preemptionPolicy": "Never", "priorityClassName": "polite"}
 LIKE_A_CLASS = "deviceclass.resource.kubernetes.io/dc"
@@ -49,6 +50,8 @@ CASES = [
     pytest.param("gangIncomplete", 'gang "ring" wants 4 pods, and 1 pod of it exist', [node("n"), obj("PodGroup", "ring", **GANG), waiting(**GROUP)], id="a gang that lacks pods"),
     pytest.param("gangIncomplete", 'gang "ring" starts 3 pods at once, and there is room for 2: node n', [node("n"), obj("PodGroup", "ring", **GANG), held(1, "n", **GROUP), *[placed(pod(f"w{n}", 3, **GROUP), None) for n in range(2)], waiting(3, **GROUP)], id="a gang for which there is too little room"),
     pytest.param("gangIncomplete", 'gang "ring" wants 2 pods, and 1 pod of it exist', [node("n"), waiting(labels=BY_LABELS)], id="a gang by labels"),
+    pytest.param("gangIncomplete", 'gang "ring" wants 3 pods, and 1 pod of it exist', [node("n"), obj("VolcanoPodGroup", "ring", {"minMember": 3}), waiting(annotations={"scheduling.k8s.io/group-name": "ring"})], id="a gang of Volcano"),
+    pytest.param("gangIncomplete", 'gang "ring" starts 2 pods at once, and there is room for 1: node n', [node("n"), obj("PodGroup", "ring", {"minMember": 2}), placed(pod("w", 5, labels=BY_LABEL), None), waiting(5, labels=BY_LABEL)], id="a gang of coscheduling, of a file"),
     pytest.param("preemptionNever", "pods of lower priority hold enough on node n, but priority class polite never preempts", [node("n"), held(8, "n"), waiting(8, **NEVER)], id="a class that never preempts"),
     pytest.param("claimInUse", "ResourceClaim c is used by 256 pods", [node("n"), obj("ResourceClaim", "c", status={"reservedFor": [{}] * 256}), claiming(resourceClaimName="c")], id="a claim of many"),
     pytest.param("refused", '2 pods could not be created: pod generateName "chat-": spec.hostPID', [obj("ReplicaSet", "chat", {"replicas": 2}), event("ReplicaSet", "chat", REFUSAL)], id="a refusal of ours"),
@@ -71,6 +74,21 @@ def test_the_cause_of_waiting(tmp_path: Path, word: str, text: str, objects: lis
     assert word in said, said
     assert said[word].text.startswith(text)
     assert said[word].fix
+
+
+@pytest.mark.parametrize(
+    ("objects", "word", "fix"),
+    [
+        pytest.param([node("n", 0), node("m")], "noGpus", "leave these nodes out, by the nodeSelector in the template of daemonset/burn in team", id="without GPUs"),
+        pytest.param([node("n"), held(8, "n"), node("m")], "gpusTaken", "wait for pod/on-n in team (8 nvidia.com/gpu on n) to end", id="full"),
+    ],
+)  # fmt: skip
+def test_a_pod_of_a_daemon_set_is_for_one_node(tmp_path: Path, objects: list[Json], word: str, fix: str) -> None:
+    """Another node, or a new one, is no help: it has a pod of its own."""
+    made = by("DaemonSet", "burn", "d", waiting(affinity=required("metadata.name", "In", "n", part="matchFields")))
+    daemons = obj("DaemonSet", "burn") | {"metadata": {"name": "burn", "namespace": "team", "uid": "d"}}
+    (cause,) = answer(tmp_path, *objects, daemons, made).causes
+    assert (cause.cause, cause.fix) == (word, fix)
 
 
 def test_each_pod_that_has_its_answer_is_told(tmp_path: Path) -> None:

@@ -1,4 +1,7 @@
-"""What is said of a waiting pod beside its causes: preemption, who is ahead, whether a node will come, and opting in."""
+"""What is said of a waiting pod beside its causes: preemption, who is ahead, whether a node will come, and opting in.
+
+Covers kube.schedulers.
+"""
 
 from pathlib import Path
 
@@ -17,6 +20,7 @@ def event(reason: str, component: str) -> Json:
 
 
 NEVER = {"preemptionPolicy": "Never", "priority": 9}
+BY_KAI = {"schedulerName": "kai-scheduler"}
 
 
 SICK = {"nvidia.com/gpu-driver-upgrade-state": "upgrade-failed"}
@@ -42,6 +46,16 @@ NOBODY_SAID = "whether a node will come is not known: no autoscaler has written 
         pytest.param(
             [node("a", 0), waiting(), placed(pod("urgent", 8, priority=7), None), placed(pod("cpu", 0, priority=7), None)],
             ["ahead of it by priority: 1 pod with GPUs (team/urgent)"], id="pods that are ahead",
+        ),
+        pytest.param(
+            [
+                node("a"), placed(pod("low", 8, **BY_KAI), "a"), waiting(8, **BY_KAI, priority=9, preemptionPolicy="Never"),
+                placed(pod("urgent", 8, priority=99), None),
+            ],
+            ["who goes first and who is preempted for it is up to the queues of kai-scheduler"], id="a scheduler with an order of its own",
+        ),
+        pytest.param(
+            [node("a", 0), waiting(), placed(pod("urgent", 8, priority=7, **BY_KAI), None)], [], id="who waits for another scheduler is not ahead",
         ),
         pytest.param(
             [node("a", 0), waiting(), event("Nominated", "karpenter")],

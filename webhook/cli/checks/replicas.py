@@ -12,7 +12,7 @@ from webhook.cli.cluster.answers import replica_pods
 from webhook.kube.pod import Pod, labels_of
 from webhook.nodes.gpu_metrics import PODS
 from webhook.policy.model import Policy
-from webhook.policy.written_for import PROGRAM
+from webhook.policy.written_for import PROGRAM, later_version
 from webhook.text import bare, listed, plural, quoted
 from webhook.whatif.cluster.release import NAME, OUR_POLICY
 from webhook.whatif.cluster.snapshot import Snapshot
@@ -107,12 +107,12 @@ def policy_loaded(snapshot: Snapshot, policy: Policy) -> All:
         if pod in refused:
             text = f"{pod} decides by policy {bare(policy_hash)}: it cannot use the newest"
             found.append(broken(text, command=snapshot.release.kubectl("describe", "configmap", OUR_POLICY)))
-        elif policy_hash != policy.hash:
+        elif policy_hash != policy.hash and not later_version(snapshot.policy_text or ""):
             text = f"{pod} decides by policy {bare(policy_hash)}: it has not taken up {policy.hash}"
             found.append(warn(text, command=snapshot.release.restart))
     if not loaded:
         return [unknown(snapshot.missing.get("ReplicaMetrics", _SILENT))]
-    return found or f"{plural(len(loaded), 'replica')} decide by {policy.hash}"
+    return found or f"{plural(len(loaded), 'replica')} decide by {listed(sorted({*map(bare, loaded.values())}))}"
 
 
 TESTED: Final = ((1, 34), (1, 37))

@@ -53,7 +53,7 @@ volumeBindingMode allowedTopologies matchLabelExpressions drivers topologyKeys s
 
 completions parallelism suspend runPolicy rayClusterConfig jobDeploymentStatus completionMode active succeeded failed
 readyReplicas availableReplicas updatedReplicas
-observedGeneration desiredNumberScheduled currentNumberScheduled numberReady schedulingPolicy gang minCount basic
+observedGeneration desiredNumberScheduled currentNumberScheduled numberReady schedulingPolicy gang minCount minMember basic
 holderIdentity renewTime leaseDurationSeconds endpoints major minor gitVersion samples
 """
 _FIELDS: Final = frozenset(_FIELD_WORDS.split())

@@ -27,6 +27,7 @@ from webhook.policy.model import DEFAULT_PROFILE, Policy
 from webhook.text import bare, listed, plural
 from webhook.whatif.cluster.report import asks_for_gpus, workload_name
 from webhook.whatif.cluster.snapshot import CLAIMS, ENGINE, FINISHED, Snapshot
+from webhook.whatif.disruption import Budgets
 from webhook.whatif.manifests import Planned, planned_in
 from webhook.whatif.names import Names
 from webhook.whatif.offline import Document, as_submitted, documents, opted_in, policy_named
@@ -123,7 +124,7 @@ def _of_files(
         raise BadInput("wanted the policy to try: gpu-admission policy diff new.yaml -f FILE")
     snapshot = snapshot_of(*cluster, (*ENGINE, *CLAIMS)) if any(cluster) else no_cluster("no cluster is named")
     new, old = policy_named(policy), policy_of(before, snapshot)
-    entries, left_out, errors = compared(recorded(files, new, namespace), (old, new), snapshot)
+    entries, left_out, errors = compared(recorded(files, new, snapshot, namespace), (old, new), snapshot)
     for reason, count in left_out.items():
         say(f"left out: {reason} ({count})")
     if not entries and not errors:
@@ -199,6 +200,7 @@ def compared(
     many requests were left out, by the reason, and what was wrong with others."""
     placer, view = Placer(snapshot.state), snapshot.state.view(snapshot.taken)
     known, groups = dict[bytes, tuple[Verdict, Verdict]](), dict[bytes, dict[str, Any]]()
+    verdicts = dict[bytes, tuple[Verdict, Verdict]]()
     left_out, errors = Counter[str](), list[BadInput]()
     for each in entries:
         if isinstance(each, str):
@@ -217,12 +219,26 @@ def compared(
                 continue
             entry = _entry(each, *known[key])
             same = {key: entry[key] for key in entry.keys() - {"text", "findings"}}  # texts name the pod
-            group = groups.setdefault(orjson.dumps(same, option=orjson.OPT_SORT_KEYS), {**entry, "pods": 0})
+            of = orjson.dumps(same, option=orjson.OPT_SORT_KEYS)
+            group = groups.setdefault(of, {**entry, "pods": 0})
+            verdicts.setdefault(of, known[key])
             group["pods"] += each.replicas or 1
+    budgets = Budgets(snapshot)
+    for of, group in groups.items():
+        _look_for_budget(group, *verdicts[of], budgets)
     order = sorted(
         groups.values(), key=lambda each: (CHANGES.index(each["change"]), each["namespace"], each["workload"])
     )
     return order, left_out, errors
+
+
+def _look_for_budget(group: dict[str, Any], before: Verdict, after: Verdict, budgets: Budgets) -> None:
+    """Add to an entry that pods which serve, and did not by the former policy, have no budget."""
+    then, now = (budgets.lacks(each.decided, group["pods"], each.mutated.workload) for each in (before, after))
+    if now and not then and after.outcome != "refused":
+        group["findings"].append({"unit": "pdbMissing", "action": "warn", "text": now})
+        if group["change"] == "same":
+            group |= {"change": "found", "text": now}
 
 
 def _both(

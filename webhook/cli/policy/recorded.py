@@ -11,7 +11,8 @@ import orjson
 
 from webhook.errors import BadInput
 from webhook.policy.model import Policy
-from webhook.whatif.manifests import Planned, planned_in, texts_of
+from webhook.whatif.cluster.snapshot import Snapshot
+from webhook.whatif.manifests import Planned, planned_in, put_beside, texts_of
 
 _AUDIT: Final = b'"audit.k8s.io/'
 _DONE: Final = "ResponseComplete"
@@ -22,11 +23,12 @@ Entry = Planned | BadInput | str
 """Requests to create pods; or what is wrong with it; or why it is left out."""
 
 
-def recorded(files: Iterable[str], policy: Policy, namespace: str | None = None) -> Iterator[Entry]:
-    """The entries of files. `policy` says which custom resources are workloads. `namespace`: of manifests that name none. Raises
-    BadInput if a file cannot be read."""
+def recorded(files: Iterable[str], policy: Policy, snapshot: Snapshot, namespace: str | None = None) -> Iterator[Entry]:
+    """The entries of files. `policy` says which custom resources are workloads. `namespace`: of manifests that name none. What
+    stands beside these is added to the snapshot. Raises BadInput if a file cannot be read."""
     for file, text in texts_of(files):
         if _AUDIT not in text.lstrip().partition(b"\n")[0]:
+            put_beside(snapshot, text, file, namespace)
             yield from _of_reviews(planned_in(text, file, policy, namespace))
         else:
             yield from _of_log(text, file, policy)

@@ -15,7 +15,7 @@ import typer
 from webhook.cli import options
 from webhook.cli.cluster.load import read
 from webhook.cli.doctor import READ
-from webhook.cli.reading import policy_of, poll_gpus, snapshot_of, use_metrics
+from webhook.cli.reading import policy_of, poll_gpus, say_by, snapshot_of, use_metrics
 from webhook.cli.terminal import counted, out, say, write
 from webhook.cli.ui.live import Live
 from webhook.cli.ui.page import page
@@ -70,7 +70,8 @@ def ui(
             else ""
         )
         waiting = len(picture.document["waiting"])
-        return say(f"{html}: {plural(len(picture.document['nodes']), 'node')}, {waiting} waiting{left}")
+        say(f"{html}: {plural(len(picture.document['nodes']), 'node')}, {waiting} waiting{left}")
+        return say_by(policy, snapshot, always=False)
     gc.enable()
     # after a reading that failed Python's TaskGroup leaves its task counted as cancelled, and Ctrl-C is then a CancelledError
     with suppress(KeyboardInterrupt, asyncio.CancelledError):

@@ -10,7 +10,7 @@ import orjson
 
 from webhook.cli.alike import alike
 from webhook.cli.decided import decision_of
-from webhook.cli.reading import missing_right, together
+from webhook.cli.reading import decided_by, missing_right, together
 from webhook.cli.ui import answers as asked
 from webhook.cli.ui.decisions import decisions
 from webhook.cli.why import words_of
@@ -68,6 +68,7 @@ class Picture:
             nodes.append({**each, **more})
         self.document: dict[str, Any] = {
             "taken": snapshot.taken,
+            "by": decided_by(named, snapshot),
             "missing": _missing(snapshot),
             "grant": missing_right(snapshot) if snapshot.access else "",
             "withoutRight": [NEEDS[kind] for kind in refused],

@@ -72,6 +72,12 @@ class Snapshot:
     def of(self, kind: str) -> list[Object]:
         return self.objects.get(kind, [])
 
+    def put(self, obj: Object) -> None:
+        """Add an object, in place of one that is called the same."""
+        kind = str(obj["kind"])
+        self.objects[kind] = [*[each for each in self.of(kind) if key_of(each) != key_of(obj)], obj]
+        self._indexes.pop(kind, None)
+
     def named(self, kind: str) -> Mapping[tuple[str, str], Object]:
         """The objects of a kind by namespace ("" if the kind has none) and name."""
         index = self._indexes.get(kind)
@@ -133,9 +139,14 @@ class Snapshot:
     @cached_property
     def policy(self) -> Policy | None:
         """The policy in the ConfigMap; None if there is none, or it could not be read. Raises PolicyError."""
+        text = self.policy_text
+        return None if text is None else offline.load_policy(text)
+
+    @property
+    def policy_text(self) -> str | None:
         config_map = self.named("ConfigMap").get((self.release.namespace, OUR_POLICY))
         text = ((config_map or {}).get("data") or {}).get(KEY)
-        return offline.load_policy(text) if isinstance(text, str) else None
+        return text if isinstance(text, str) else None
 
 
 def complete(name: str, obj: Object) -> Object:

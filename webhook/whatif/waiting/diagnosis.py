@@ -230,14 +230,14 @@ class Filtered:
             yield Cause.of("noNodes", "the cluster has no node", "add a node")
             return
         own = _own(case)
-        left = s.alive.copy()
+        left = case.nodes.copy()
         for check in self._checks:
             if (mask := left & check.fails).any():
                 alone = mask & (self._failed == 1)  # in both parts: who asks for less may go to smaller nodes
                 for elsewhere, part in ((False, mask & own), (True, mask & ~own)):
                     for cause in check.explain(part, alone) if part.any() else ():
                         yield cause._replace(elsewhere=elsewhere)
-            elif check.fails[s.alive].all():  # no node would be left even without the earlier checks
+            elif check.fails[case.nodes].all():  # no node would be left even without the earlier checks
                 for cause in check.explain(check.fails, np.zeros_like(left)):
                     yield cause._replace(nodes=())
             left &= ~check.fails
@@ -256,7 +256,7 @@ def _own(case: Case) -> Mask:
     """The nodes that are for the pod: those that have GPUs if it asks for some, that its selector and affinity leave, that have
     enough of all when they are empty, that can reach its volumes and devices, and whose taints it tolerates. What would leave
     none does not count."""
-    left = case.situation.alive
+    left = case.nodes
     for others in (
         resources.without_gpus(case),
         *nodes.unselected_by_each(case),

@@ -1,20 +1,23 @@
 """Pods that start together or not at all: what their gang lacks, and whether there is room for all of them at once."""
 
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from typing import Final, NamedTuple
 
 import numpy as np
 
-from webhook.kube.pod import Pod, labels_of
+from webhook.kube.kinds import GROUPS
+from webhook.kube.pod import Pod, annotations_of, labels_of
 from webhook.placement.constraints import Mask
 from webhook.text import number_of, plural, quoted
 from webhook.whatif.waiting.causes import Cause
 from webhook.whatif.waiting.situation import Case
 
-_GROUP_LABELS: Final = (
-    *("scheduling.x-k8s.io/pod-group", "pod-group.scheduling.sigs.k8s.io", "pod-group.scheduling.sigs.k8s.io/name"),
-    *("scheduling.k8s.io/group-name", "kai.scheduler/pod-group"),
+_NAMES: Final = (
+    *("scheduling.k8s.io/group-name", "scheduling.x-k8s.io/pod-group", "pod-group.scheduling.sigs.k8s.io"),
+    *("pod-group.scheduling.sigs.k8s.io/name", "kai.scheduler/pod-group"),
 )
+"""Annotations and labels of pods by which other schedulers know their gang: Volcano, coscheduling, YuniKorn, KAI."""
+_MINIMUM: Final = "pod-group.scheduling.sigs.k8s.io/min-available"
 
 
 class _Gang(NamedTuple):
@@ -26,24 +29,23 @@ class _Gang(NamedTuple):
 
 
 def _gang(case: Case) -> _Gang | None:
-    """A PodGroup of Kubernetes (KEP-4671), or a gang by the labels of other schedulers; None if none is known."""
-    s, labels, name = case.situation, labels_of(case.pod), _pod_group(case.pod)
-    if name is not None:
-        pod_group = s.snapshot.named("PodGroup").get((case.namespace, name))
-        if pod_group is None:
-            return None
-        gang = (pod_group["spec"].get("schedulingPolicy") or {}).get("gang") or {}
-        return _Gang(name, _of(case, lambda pod: _pod_group(pod) == name), int(gang.get("minCount") or 0))
-    label = next((key for key in _GROUP_LABELS if key in labels), None)
-    if label is None:
+    """A PodGroup of Kubernetes (KEP-4671), of Volcano or of coscheduling, or a gang by labels alone; None if none is known."""
+    s, name = case.situation, _name(case.pod)
+    if name is None:
         return None
-    wanted = number_of(labels.get("pod-group.scheduling.sigs.k8s.io/min-available")) or 0
-    return _Gang(labels[label], _of(case, lambda pod: labels_of(pod).get(label) == labels[label]), wanted)
+    of = next((found for kind in GROUPS if (found := s.snapshot.named(kind).get((case.namespace, name)))), None)
+    if of is None and _pod_group(case.pod):
+        return None
+    spec = of["spec"] if of else {}
+    wanted = ((spec.get("schedulingPolicy") or {}).get("gang") or {}).get("minCount") or spec.get("minMember")
+    pods = [pod for pod in s.snapshot.of("Pod") if pod["metadata"]["namespace"] == case.namespace]
+    stated = number_of(labels_of(case.pod).get(_MINIMUM))
+    return _Gang(name, [pod for pod in pods if _name(pod) == name], int(wanted or stated or 0))
 
 
-def _of(case: Case, holds: Callable[[Pod], bool]) -> list[Pod]:
-    pods = case.situation.snapshot.of("Pod")
-    return [pod for pod in pods if pod["metadata"]["namespace"] == case.namespace and holds(pod)]
+def _name(pod: Pod) -> str | None:
+    stated = {**labels_of(pod), **annotations_of(pod)}
+    return _pod_group(pod) or next((stated[key] for key in _NAMES if key in stated), None)
 
 
 def lacking(case: Case) -> Iterator[Cause]:

@@ -9,6 +9,7 @@ import numpy as np
 
 from webhook.kube.leader_worker_set import INDEX, SET, SIZE
 from webhook.kube.pod import Pod, annotations_of, labels_of, priority_of
+from webhook.kube.schedulers import queueing
 from webhook.placement.constraints import Mask
 from webhook.text import bare, listed, number_of, plural
 from webhook.whatif.cluster.report import gpus_of
@@ -41,7 +42,7 @@ _MAX_MESSAGE: Final = 1000
 def ahead(case: Case) -> Iterator[str]:
     """The waiting pods with GPUs that the scheduler tries first, by their priority."""
     s, own = case.situation, priority_of(case.pod)
-    before = bisect_left(s.first_in_line, -own, key=lambda pod: -priority_of(pod))
+    before = 0 if queueing(case.pod) else bisect_left(s.first_in_line, -own, key=lambda pod: -priority_of(pod))
     if before and gpus_of(case.pod, s.policy):
         names = [full_name(pod) for pod in s.first_in_line[: _MAX_NAMED + 1]][:before]
         more = f" and {before - _MAX_NAMED} more" if before > _MAX_NAMED else ""
@@ -71,6 +72,9 @@ def preemption(case: Case, only_full: Mask) -> Iterator[str]:
     s, own = case.situation, priority_of(case.pod)
     if not only_full.any():
         return
+    if name := queueing(case.pod):
+        yield f"who goes first and who is preempted for it is up to the queues of {name}"
+        return
     if case.pod["spec"].get("preemptionPolicy") == "Never":
         if not any(resources.victims(case, row) for row in np.flatnonzero(only_full).tolist()):  # else a cause says so
             of = case.pod["spec"].get("priorityClassName")
@@ -97,8 +101,9 @@ class Victims(NamedTuple):
 
 
 def victims(case: Case, only_full: Mask) -> Victims | None:
-    """Whom the scheduler would evict first for the pod. `only_full`: see `preemption`. None if it would evict nobody."""
-    if case.pod["spec"].get("preemptionPolicy") == "Never":
+    """Whom the scheduler would evict first for the pod. `only_full`: see `preemption`. None if it would evict nobody, or has
+    queues of its own."""
+    if queueing(case.pod) or case.pod["spec"].get("preemptionPolicy") == "Never":
         return None
     on = [Victims(found, row) for row in np.flatnonzero(only_full).tolist() if (found := resources.victims(case, row))]
     s = case.situation

@@ -12,6 +12,7 @@ from webhook.devices.source_kai import KAI
 from webhook.kube.pod import Pod, controller_reference, labels_of, priority_of
 from webhook.kube.pod_requests import counted_requests
 from webhook.kube.quantity import parse_quantity
+from webhook.kube.schedulers import queueing
 from webhook.nodes.usage import is_unschedulable, nominated_priority
 from webhook.placement.constraints import Mask
 from webhook.placement.feasible import BY_DRA, NO_GPU
@@ -94,11 +95,9 @@ def _short(case: Case, name: str, amount: int, off: Mask, alone: Mask) -> Iterat
     later = f" ({amount_number(name, largest)} when nothing else runs there)" if 0 < now < largest else ""
     less = _less(case, name, amount, now or largest, " at most", (", in more pods" if gpu else "") + later)
     if gpu and (lost := small & (s.nodes.columns.installed[name][: len(small)] >= amount)).any():
-        first = int(np.flatnonzero(lost)[0])
-        there, has = int(capacity[lost].max()), int(s.nodes.columns.installed[name][first])
+        there, has = int(capacity[lost].max()), int(s.nodes.columns.installed[name][np.flatnonzero(lost)[0]])
         text = f"{s.where(lost)}: {there} of {has} {bare(name)} are allocatable, {amount} asked for"
-        why = "see why: a GPU is sick, or the device plugin has not found it"
-        yield s.cause("nodesTooSmall", text, lost, alone, Fix(why, kubectl("describe", "node", s.names[first])), *less)
+        yield s.cause("nodesTooSmall", text, lost, alone, *_withdrawn(case, name, lost), *less)
         small &= ~lost
     if not small.any():
         return
@@ -108,8 +107,23 @@ def _short(case: Case, name: str, amount: int, off: Mask, alone: Mask) -> Iterat
         yield s.cause("moreThanAnyNode", text, small, alone, *less, "add larger nodes")
     else:
         empty = amount_number(name, largest)
-        text = f"{s.where(small)}: too small: {asked} {bare(name)} asked for, {empty} there when empty"
+        wanted = f"{who}asks for {asked} {bare(name)}" if who else f"{asked} {bare(name)} asked for"
+        text = f"{s.where(small)}: too small: {wanted}, {empty} there when empty"
         yield s.cause("nodesTooSmall", text, small, alone, *less, "let the pod go to larger nodes")
+
+
+def _withdrawn(case: Case, name: str, rows: Mask) -> list[Fix]:
+    """To find out why the first of these nodes has GPUs of a resource that are not allocatable; [] without such a node."""
+    s, columns = case.situation, case.situation.nodes.columns
+    lost = np.where(rows, columns.installed[name][: len(rows)] - s.capacity[name], 0)
+    if not lost.any():
+        return []
+    first = int(np.flatnonzero(lost)[0])
+    text = (
+        f"{lost[first]} of {columns.installed[name][first]} {bare(name)} are not allocatable on node {s.names[first]}"
+    )
+    why = f"see why {text}: a GPU is sick, or the device plugin has not found it"
+    return [Fix(why, kubectl("describe", "node", s.names[first]))]
 
 
 def _less(case: Case, name: str, amount: int, most: int, limit: str = "", more: str = "") -> list[Fix]:
@@ -190,6 +204,9 @@ def _taken(case: Case, name: str, amount: int, off: Mask, able: Mask, asks: str)
         fixes = [*_less(case, name, amount, best, more=where), *waits] or [Fix(f"free {unit} there")]
         return s.cause(_CAUSE_OF.get(name, "insufficientResource"), text, off, alone, *fixes)
     total = int(free[off].sum())
+    back = _withdrawn(
+        case, name, here & (free + s.nodes.columns.installed[name][: len(off)] - s.capacity[name] >= amount)
+    )
     amounts = (
         f"{asks or f'{amount} {unit} asked for'}; free on {s.where(off)}: {total} in all, at most {most} on one{held}"
     )
@@ -197,10 +214,11 @@ def _taken(case: Case, name: str, amount: int, off: Mask, able: Mask, asks: str)
         _, stays, change = _beside(case.pod, name, amount)
         each = max(0, best - stays)
         fixes = [Fix(f"ask for {each} in each of more pods", pod=change(str(each)))] if each else []
-        fixes = [*fixes, Fix("let one node be emptied"), *waits]
+        fixes = [*fixes, Fix("let one node be emptied"), *waits, *back]
         return s.cause("gpusFragmented", f"GPUs are free, but on several nodes: {amounts}", off, alone, *fixes)
-    fixes = [*_less(case, name, amount, best, more=where), *waits]
-    return s.cause("gpusTaken", f"all GPUs are taken: {amounts}", off, alone, *fixes, "add a node")
+    more = () if case.daemon and waits else (Fix("add a node"),)
+    fixes = [*_less(case, name, amount, best, more=where), *waits, *back, *more]
+    return s.cause("gpusTaken", f"all GPUs are taken: {amounts}", off, alone, *fixes)
 
 
 def _most_free(case: Case, name: str, rows: Mask) -> int:
@@ -252,7 +270,12 @@ def preemption(case: Case, only_full: Mask) -> Iterator[Cause]:
     """Nodes on which preemption would make room, but the pod's priority class never preempts. `only_full`: nodes that nothing
     but the lack of resources excludes."""
     s, spec = case.situation, case.pod["spec"]
-    if spec.get("preemptionPolicy") != "Never" or not gpus_of(case.pod, s.policy) or not only_full.any():
+    if (
+        queueing(case.pod)
+        or spec.get("preemptionPolicy") != "Never"
+        or not gpus_of(case.pod, s.policy)
+        or not only_full.any()
+    ):
         return
     rows = np.zeros_like(only_full)
     rows[[row for row in np.flatnonzero(only_full).tolist() if victims(case, row)]] = True

@@ -16,8 +16,9 @@ from webhook.devices.sources import SOURCES
 from webhook.devices.types import PUBLISHED, DeviceClaim
 from webhook.kube.gpus import GPU_KINDS
 from webhook.kube.kinds import KINDS
-from webhook.kube.pod import Pod, priority_of
+from webhook.kube.pod import Pod, controller_reference, priority_of
 from webhook.kube.pod_requests import PodRequests, counted_requests
+from webhook.kube.schedulers import queueing
 from webhook.nodes.table import Integers
 from webhook.placement.constraints import Constraints, Mask, Term, compiled, matches_any
 from webhook.placement.feasible import SCHEDULER, Check, Feasible, for_any_pod, free_amounts
@@ -99,8 +100,10 @@ class Situation:
 
     @cached_property
     def first_in_line(self) -> list[Pod]:
-        """Those of `waiting` with GPUs, by their priority: the scheduler tries the first first."""
-        return sorted([pod for pod in self.waiting if gpus_of(pod, self.policy)], key=lambda pod: -priority_of(pod))
+        """Those of `waiting` with GPUs, by their priority: the scheduler tries the first first. Schedulers with queues have
+        an order of their own."""
+        pods = [pod for pod in self.waiting if not queueing(pod) and gpus_of(pod, self.policy)]
+        return sorted(pods, key=lambda pod: -priority_of(pod))
 
     @cached_property
     def astray(self) -> list[Pod]:
@@ -261,6 +264,18 @@ class Case:
     @property
     def namespace(self) -> str:
         return str(self.pod["metadata"]["namespace"])
+
+    @cached_property
+    def daemon(self) -> bool:
+        """Whether it is a pod of a DaemonSet: it is for one node, and each other node has one of its own."""
+        return (controller_reference(self.pod) or {}).get("kind") == "DaemonSet"
+
+    @cached_property
+    def nodes(self) -> Mask:
+        """The nodes among which the scheduler may choose: for a pod of a DaemonSet its own, if there is one."""
+        s = self.situation
+        own = s.alive & ~failing(s, self.judgement.pinned(s.nodes, s.rows))
+        return own if self.daemon and own.any() else s.alive
 
     @cached_property
     def wants(self) -> Wants:

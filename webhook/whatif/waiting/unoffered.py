@@ -86,7 +86,10 @@ def without(case: Case, name: str, mask: Mask, alone: Mask) -> Iterator[Cause]:
             yield s.cause("otherGpuResource", text, rows, alone & one, fixed)
         else:
             text = f"{s.where(rows)}: no {bare(name)}"
-            yield Cause.of("noGpus", text, "nothing: they are for other pods", nodes=s.named(rows))
+            fix = "nothing: they are for other pods"
+            if case.daemon:
+                fix = f"leave these nodes out, by the nodeSelector in the template of {bare(s.names_of.top(case.pod))}"
+            yield Cause.of("noGpus", text, fix, nodes=s.named(rows))
 
 
 def _silent(case: Case, name: str, rows: Mask, alone: Mask) -> Iterator[Cause]:

@@ -19,7 +19,7 @@ from webhook.whatif.waiting.causes import Cause, Fix, NodeCheck
 from webhook.whatif.waiting.free_devices import is_simulated
 from webhook.whatif.waiting.nodes import unselected
 from webhook.whatif.waiting.resources import large_enough
-from webhook.whatif.waiting.situation import Case, Situation, with_spec, without_affinity
+from webhook.whatif.waiting.situation import Case, Situation, absent, with_spec, without_affinity
 
 _BOUND_WITH_POD: Final = "WaitForFirstConsumer"
 _NO_PROVISIONER: Final = "kubernetes.io/no-provisioner"
@@ -81,6 +81,8 @@ def _unbound(case: Case, claim: Object, claim_text: str) -> Iterator[Cause]:
     """The cause for a claim that is not bound, unless it is bound together with the pod."""
     s, name = case.situation, claim["spec"].get("storageClassName")
     classes = {class_name: obj for (_, class_name), obj in s.snapshot.named("StorageClass").items()}
+    said = s.events_of("PersistentVolumeClaim", claim)
+    last = next((str(event["message"]) for event in said if event.get("message")), "")
     if not name:
         known = "StorageClass" not in s.snapshot.missing
         default = [each for each in classes.values() if annotations_of(each).get(_IS_DEFAULT) == "true"]
@@ -89,11 +91,10 @@ def _unbound(case: Case, claim: Object, claim_text: str) -> Iterator[Cause]:
         which = f" ({listed(map(bare, sorted(classes))) or 'there is no class'})" if known else ""
         fix = f"set spec.storageClassName{which} in a new claim"
         yield Cause.of("volumeClaimUnbound", text, fix, "create a volume")
-    elif name not in classes and "StorageClass" not in s.snapshot.missing:
-        yield from case.absent("storageClassMissing", "StorageClass", name, f" ({claim_text} names it)")
+    elif name not in classes and ("StorageClass" not in s.snapshot.missing or f'"{name}" not found' in last):
+        yield absent(s, case.namespace, "storageClassMissing", "StorageClass", name, of=f" ({claim_text} names it)")
     elif classes.get(name, {}).get("volumeBindingMode") != _BOUND_WITH_POD:
-        messages = [event["message"] for event in s.events_of("PersistentVolumeClaim", claim) if event.get("message")]
-        text = f"{claim_text} is not bound{f': {quoted(messages[0])}' if messages else ''}"
+        text = f"{claim_text} is not bound{f': {quoted(last)}' if last else ''}"
         look = kubectl("describe", "pvc", claim["metadata"]["name"], namespace=case.namespace)
         yield Cause.of("volumeClaimUnbound", text, Fix("see why", look))
 
