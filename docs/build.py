@@ -35,6 +35,9 @@ def main() -> int:
         for link in re.findall(r"\]\(([^)#:]+)", page.read_text()):
             if (target := (page.parent / link).resolve()).is_file() and target != ROOT / "README.md":
                 copied(target)
+    policy = PAGES / "docs" / "policy.md"
+    shipped = f"```yaml\n{(ROOT / 'manifests' / 'policy.yaml').read_text()}```"
+    policy.write_text(policy.read_text().replace("<!-- the site has policy.yaml here -->", shipped))
     for page in PAGES.glob("*/*.md"):  # the home has another name there
         page.write_text(page.read_text().replace("](../README.md", "](../index.md"))
     status = subprocess.run([sys.executable, "-m", "mkdocs", "build", "--strict"], cwd=ROOT, check=False).returncode

@@ -42,10 +42,15 @@ def fields(injector: Injector) -> str:
 
 
 def lines(folder: str = "", injectors: Injectors = Injectors()) -> Iterator[str]:  # noqa: B008  it is immutable
-    """A row for each injector. `folder`: where docs/beside.md is, from the page."""
-    yield from ("", f"| injector | fields | {' | '.join(READERS)} |", "|---" * (len(READERS) + 2) + "|")
+    """A row for each injector. `folder`: where docs/beside.md is, from the page of those who add one, who see the fields too."""
+    yield from (
+        "",
+        f"| injector |{' fields |' * bool(folder)} {' | '.join(READERS)} |",
+        "|---" * (len(READERS) + 1 + bool(folder)) + "|",
+    )
     for name, injector in named(injectors):
         off = "" if injector.enabled else " (off by default)"
-        row = f"| `{name}`{off} | {fields(injector)} | {' | '.join(read_by(injector).values())} |"
+        written = f" {fields(injector)} |" if folder else ""
+        row = f"| `{name}`{off} |{written} {' | '.join(read_by(injector).values())} |"
         yield row.replace("](#", "](beside.md#").replace("](", f"]({folder}") if folder else row
     yield ""

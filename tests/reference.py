@@ -5,6 +5,7 @@
 
 import asyncio
 import re
+from collections import Counter
 from collections.abc import Callable, Iterator
 from functools import partial
 from pathlib import Path
@@ -12,7 +13,7 @@ from typing import Any, Final
 
 from typer.main import get_command
 
-from tests import policy_page, readers, spellings
+from tests import readers, spellings
 from tests.document import document
 from tests.e2e import theft_vectors
 from tests.vendors import page as vendors_page
@@ -27,7 +28,7 @@ from webhook.nodes.utilisation import Utilisation
 from webhook.placement.order import CRITERIA, NAME
 from webhook.policy.model import PolicyFile, Rules, named
 from webhook.server.process import Process
-from webhook.server.settings import PREFIX, ServeSettings
+from webhook.server.settings import ServeSettings
 
 ROOT: Final = Path(__file__).resolve().parent.parent
 POLICY: Final = ROOT / "manifests" / "policy.yaml"
@@ -36,9 +37,9 @@ _END = "<!-- end -->\n"
 _LABEL = re.compile(r"([A-Z][A-Za-z ]+): +")
 _FOR_DEVELOPERS = ("Fields read:", "DRA:           the same.")
 _COLUMN = 15
+"""The column at which text begins after a label in a rule's docstring."""
 _MOST = 9
 """Commands that have an option which all commands about a cluster have."""
-"""The column at which text begins after a label in a rule's docstring."""
 
 
 def page(name: str, written: str) -> str:
@@ -64,33 +65,35 @@ def _settings_of_the_server() -> Iterator[str]:
     yield from ("", "| variable | default | |", "|---|---|---|")
     for name, field in ServeSettings.model_fields.items():
         default = "" if field.default in (None, "") else f"`{str(field.default).lower()}`"
-        yield f"| `{PREFIX}{name.upper()}` | {default} | {' '.join((field.description or '').split())} |"
+        yield f"| `{name.upper()}` | {default} | {' '.join((field.description or '').split())} |"
     yield ""
 
 
 def _metrics() -> Iterator[str]:
     """A row for each metric, as the registry of a server has them."""
-    yield from ("", "| metric | type | labels | |", "|---|---|---|---|")
-    rows = asyncio.run(_registered())
+    yield from ("", "| metric | labels | |", "|---|---|---|")
     yield from (
-        f"| `{name}` | {kind} | {', '.join(f'`{label}`' for label in labels)} | {text} |"
-        for name, kind, labels, text in rows
+        f"| `{name.removeprefix('gpu_admission_')}` | {', '.join(labels)} | {text}{' A histogram.' * (kind == 'histogram')} |"
+        for name, kind, labels, text in asyncio.run(_registered())
     )
     yield ""
 
 
 def _options() -> Iterator[str]:
-    """A row for each argument and option, with the commands that have it."""
-    found: dict[tuple[str, str], list[str]] = {}
-    for name, command in commands().items():
-        for parameter in command.params:
-            options = ", ".join(f"`{each}`" for each in parameter.opts) if parameter.param_type_name == "option" else ""
-            said = " ".join((getattr(parameter, "help", "") or "").split())
-            found.setdefault((options or str(parameter.name).upper(), said), []).append(name)
-    yield from ("", "| option | | of |", "|---|---|---|")
-    for (option, said), names in sorted(found.items(), key=lambda row: (-len(row[1]), row[1], row[0])):
-        those = "all that read a cluster" if len(names) >= _MOST else ", ".join(f"`{name}`" for name in names)
-        yield f"| {option} | {said} | {those} |".replace("a|b", "a\\|b")
+    """A row for each command, with its arguments and options: `--help` says what each means."""
+    names = {
+        name: [
+            f"`{'/'.join(parameter.opts)}`" if parameter.param_type_name == "option" else parameter.name.upper()
+            for parameter in command.params
+        ]
+        for name, command in commands().items()
+    }
+    counted = Counter(option for options in names.values() for option in options)
+    of_all = [option for option, count in counted.items() if count >= _MOST]
+    yield from ("", "| command | arguments and options |", "|---|---|")
+    yield f"| all that read a cluster | {' · '.join(of_all)} |"
+    for name, options in names.items():
+        yield f"| `{name}` | {' · '.join(option for option in options if option not in of_all)} |"
     yield ""
 
 
@@ -124,19 +127,11 @@ async def _registered() -> list[tuple[str, str, tuple[str, ...], str]]:
     return sorted(rows)
 
 
-def table(rules: Rules = Rules()) -> Iterator[str]:  # noqa: B008  it is immutable
-    yield from ("", "| Rule | Default | As CEL |", "|---|---|---|")
-    for name, rule in named(rules):
-        exported = "no" if rule.not_exported else f"yes, but it {rule.differs}" if rule.differs else "yes"
-        yield f"| [{name}](#{name.lower()}) | {rule.action} | {exported} |"
-    yield ""
-
-
 def details(rules: Rules = Rules()) -> Iterator[str]:  # noqa: B008  it is immutable
     for name, rule in named(rules):
         yield from ("", f"### {name}", "")
         yield from re.sub(r"\n\n\n+", "\n\n", "\n".join(_markdown(documentation(rule)))).strip().split("\n")
-        yield from _settings(rule)
+        yield _in_short(rule)
     yield ""
 
 
@@ -159,23 +154,16 @@ def _markdown(text: str) -> Iterator[str]:
             )
 
 
-def _settings(rule: Rule) -> Iterator[str]:
-    """The names of its settings, with the defaults that are short: policy.yaml has all that is said about them."""
-    fields = {
-        info.alias or name: getattr(rule, name) for name, info in type(rule).model_fields.items() if name != "action"
-    }
-    if fields:
-        yield from (
-            "",
-            f"Settings: {', '.join(f'`{key}` ({policy_page.default(value)})' for key, value in fields.items())}.",
-        )
+def _in_short(rule: Rule) -> str:
+    """Its action, and what of it is exported. policy.yaml has its settings."""
+    exported = "" if rule.not_exported else f"; as CEL, but it {rule.differs}" if rule.differs else "; as CEL"
+    return f"- Default: `{rule.action}`{exported}"
 
 
 PAGES: Final[dict[str, dict[str, Callable[[], Iterator[str]]]]] = {
     "vendors.md": {"vendors": vendors_page.lines},
     "ways.md": {"ways": theft_vectors.lines, "spellings": spellings.lines},
-    "rules.md": {"table": table, "reference": details},
-    "policy.md": {"policy": policy_page.lines},
+    "rules.md": {"reference": details},
     "metrics.md": {"metrics": _metrics},
     "cli.md": {"options": _options},
     "placement.md": {"criteria": _criteria},

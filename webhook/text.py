@@ -97,10 +97,10 @@ def nearest(word: str, known: Sequence[str]) -> str | None:
     """The known word that is most similar to `word`, or None if none is similar."""
     if len(word) > _MAX_NEAR_LENGTH:
         return None
-    candidates, budget = [], _MAX_COMPARED
+    candidates, left = [], _MAX_COMPARED
     for name in known:
-        budget -= max(1, len(word)) * max(1, len(name))
-        if budget < 0:
+        left -= max(1, len(word)) * max(1, len(name))
+        if left < 0:
             break
         if len(name) <= _MAX_NEAR_LENGTH:
             candidates.append(name)

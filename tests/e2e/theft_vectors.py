@@ -310,7 +310,12 @@ VECTORS = [
 
 def lines() -> Iterator[str]:
     """The generated part of docs/ways.md: what is refused, and by which rule."""
-    yield from ("", "| Way to a GPU | Rule |", "|---|---|")
-    refused = dict.fromkeys((vector.group or vector.what, vector.rule) for vector in VECTORS if vector.rule)
-    yield from (f"| {way} | `{rule}` |" for way, rule in refused)
+    refused: dict[str, dict[str, None]] = {}
+    for vector in VECTORS:
+        if vector.rule:
+            refused.setdefault(vector.rule, {})[vector.group or vector.what] = None
+    yield from ("", "| Rule | refuses |", "|---|---|")
+    for rule, ways in refused.items():
+        within = [way[0].lower() + way[1:] if way.startswith(("A ", "An ", "The ")) else way for way in ways]
+        yield f"| `{rule}` | {'; '.join(within)} |"
     yield ""

@@ -173,7 +173,7 @@ def test_a_node_whose_hostname_label_is_not_its_name_is_preferred_by_its_name() 
 def test_the_default_spread_of_the_scheduler_is_switched_off_for_a_packed_pod(there: Pod) -> None:
     after, _ = applied(NodeAffinity(), case(there, placement=ranked()), OWN)
     assert after["spec"]["topologySpreadConstraints"] == [NEUTRAL]
-    apart, _ = applied(NodeAffinity(), case(there, placement=ranked(), keeps_apart=True), OWN)
+    apart, _ = applied(NodeAffinity(), case(there, placement=ranked(), spreads=True), OWN)
     assert "topologySpreadConstraints" not in apart["spec"]
 
 

@@ -35,10 +35,10 @@ def replica(
     labels: dict[str, str] = LABELS,
     cluster: ClusterFacts = ONE_ZONE,
     owner: str = "ReplicaSet",
-    keeps_apart: bool = True,
+    spreads: bool = True,
     **spec: Any,
 ) -> Case:
-    return case(pod(labels={"app": None, **labels}, owned_by=owner, **spec), cluster=cluster, keeps_apart=keeps_apart)
+    return case(pod(labels={"app": None, **labels}, owned_by=owner, **spec), cluster=cluster, spreads=spreads)
 
 
 def constraint(key: str, skew: int = 0, **tweaks: Any) -> dict[str, Any]:
@@ -89,9 +89,9 @@ HARD_HOST = Constraint(key=HOST, when_unsatisfiable="DoNotSchedule")
             "present",
             id="the pod spreads over that key",
         ),
-        pytest.param(replica(keeps_apart=False), SPREAD, "packed", id="packed"),
+        pytest.param(replica(spreads=False), SPREAD, "packed", id="packed"),
         pytest.param(
-            replica(topologySpreadConstraints=[constraint("rack")], keeps_apart=False),
+            replica(topologySpreadConstraints=[constraint("rack")], spreads=False),
             SPREAD,
             "packed",
             id="packed, and the pod has a constraint of its own",

@@ -13,7 +13,7 @@ import yaml
 
 from tests.manifests.files import MANIFESTS, documents
 from tests.manifests.lines import Lines, steps, under
-from tests.manifests.values import CHART, page, schema
+from tests.manifests.values import CHART, page, policy_keys, schema
 
 COMPONENTS = MANIFESTS / "components"
 COPIED = (MANIFESTS / "policy.yaml", COMPONENTS / "monitoring" / "dashboard.json")
@@ -231,7 +231,12 @@ def files() -> dict[Path, str]:
     found = {CHART / "templates" / name: text for name, text in templates()}
     found |= {CHART / path.name: path.read_text() for path in COPIED}
     readme = CHART / "README.md"
-    return {**found, CHART / "values.schema.json": schema(), readme: page(readme.read_text())}
+    return {
+        **found,
+        CHART / "values.schema.json": schema(),
+        CHART / "policy-keys.json": policy_keys(),
+        readme: page(readme.read_text()),
+    }
 
 
 def left() -> set[Path]:

@@ -17,6 +17,8 @@ from tests.manifests import chart
 from tests.manifests.chart_values import ANOTHER, COMPONENTS, WRONG
 from tests.manifests.files import MANIFESTS, Json, kustomized, objects_of
 from tests.manifests.values import CHART, MAPS
+from webhook.errors import PolicyError
+from webhook.policy.model import Policy
 
 ROOT = MANIFESTS.parent
 VALUES = yaml.safe_load((CHART / "values.yaml").read_text())
@@ -220,6 +222,52 @@ def test_a_wrong_value_is_refused_with_the_next_step(
 ) -> None:
     with pytest.raises(AssertionError, match=said):
         rendered(major, *values)
+
+
+@pytest.mark.controlplane
+@MAJORS
+@pytest.mark.parametrize(
+    ("policy", "said"),
+    [
+        pytest.param(
+            "profiles: {default: {rules: {gpuLimt: {perPod: 8}}}}", "profiles.default.rules.gpuLimt", id="key"
+        ),
+        pytest.param(
+            "profiles: {a: {rules: {gpuLimit: {action: denny}}}}", 'gpuLimit.action "denny", wanted', id="word"
+        ),
+        pytest.param("gpus: [{name: a/b, king: whole}]", "gpus.0.king", id="a key in a list"),
+        pytest.param("profiles: {default: {rules: [gpuLimit]}}", "profiles.default.rules, wanted a map", id="a list"),
+        pytest.param("profiles:\n\tdefault: {}", "policy.text is no YAML", id="no YAML"),
+        pytest.param("- profiles", "policy.text is no YAML", id="no map"),
+    ],
+)
+def test_a_policy_with_a_mistake_is_refused_before_there_is_a_webhook(
+    control_plane: ControlPlane, major: str, policy: str, said: str, tmp_path: Path
+) -> None:
+    with pytest.raises(PolicyError):
+        Policy.load(policy)
+    (file := tmp_path / "policy.yaml").write_text(policy)
+    command = ["install", "gpu", str(CHART), "--namespace=gpu-admission", f"--set-file=policy.text={file}"]
+    answer = helm(major, *command, f"--kubeconfig={control_plane.kubeconfig}")
+    assert answer.returncode == 1
+    assert said in answer.stderr
+    assert "gpu-admission policy lint" in answer.stderr
+
+
+GOOD = [MANIFESTS / "policy.yaml", *sorted((MANIFESTS / "examples" / "profiles").glob("*.yaml"))]
+
+
+@pytest.mark.controlplane
+@MAJORS
+@pytest.mark.parametrize("policy", GOOD, ids=lambda path: path.name)
+def test_a_good_policy_is_taken_as_it_is(control_plane: ControlPlane, major: str, policy: Path) -> None:
+    text = policy.read_text()
+    answer = helm(
+        major, "template", "gpu", str(CHART), "-n", "gpu-admission", "--skip-tests", f"--set-file=policy.text={policy}"
+    )
+    assert answer.returncode == 0, answer.stderr
+    (taken,) = [each for each in objects_of(answer.stdout) if each["metadata"]["name"] == "gpu-admission-policy"]
+    assert taken["data"]["policy.yaml"].strip() == text.strip()
 
 
 @pytest.mark.controlplane

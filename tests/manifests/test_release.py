@@ -2,7 +2,9 @@
 
 import os
 import re
+import shutil
 import subprocess
+import sys
 from pathlib import Path
 from typing import Any
 
@@ -160,3 +162,33 @@ def test_the_wheel_has_nothing_that_an_earlier_build_has_left(tmp_path: Path, mo
     monkeypatch.setattr(release, "run", lambda *_: seen.append([path.name for path in (tmp_path / "build").iterdir()]))
     release.wheel(tmp_path / "dist")
     assert seen == [["site"]]
+
+
+def test_the_command_runs_from_the_wheel_alone(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """As `pipx install .` and `uv tool install .` have it: with its files, and without this repository."""
+    sources = tmp_path / "sources"
+    shutil.copytree(release.ROOT / "webhook", sources / "webhook", ignore=shutil.ignore_patterns("__pycache__"))
+    for name in ("pyproject.toml", "README.md", "LICENSE"):
+        shutil.copy(release.ROOT / name, sources)
+    monkeypatch.setattr(release, "ROOT", sources)
+    release.wheel(tmp_path)
+    (wheel,) = tmp_path.glob("*.whl")
+    where = tmp_path / "installed"
+    pip = [sys.executable, "-m", "pip", "install", "-q", "--no-deps", "--no-index", "--target", str(where), str(wheel)]
+    subprocess.run(pip, check=True, capture_output=True)
+
+    def typed(*words: str) -> str:
+        environment = {**os.environ, "PYTHONPATH": str(where)}
+        done = subprocess.run(
+            [sys.executable, *words], cwd=tmp_path, env=environment, capture_output=True, text=True, check=False
+        )
+        assert done.returncode in (0, 1), done.stderr
+        return done.stdout
+
+    waiting, mistakes = [str(CHART.parent / "examples" / f"{name}.yaml") for name in ("waiting", "mistakes")]
+    ours, kubectl = str(where / "bin" / "gpu-admission"), str(where / "bin" / "kubectl-gpu")
+    assert typed("-c", "import webhook; print(webhook.__file__)").startswith(str(where))
+    assert "GPUs fragmented" in typed(kubectl, "why", "-A", "--from", waiting)
+    assert "[gpuQuantity]" in typed(ours, "try", "--offline", "-f", mistakes)
+    typed(ours, "ui", "--from", waiting, "--html", "page.html")
+    assert "</html>" in (tmp_path / "page.html").read_text()

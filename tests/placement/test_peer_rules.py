@@ -11,7 +11,7 @@ from tests.builders import GPUS
 from tests.controlplane.nodes import node
 from tests.state.objects import admitted, placer, state, stored
 from webhook.kube.asked import AskedPod
-from webhook.placement.peer_rules import NO_PEER_RULES, Apart, PeerRules, peer_rules_of
+from webhook.placement.peer_rules import NO_PEER_RULES, PeerRule, PeerRules, peer_rules_of
 from webhook.placement.settings import PlacementSettings
 from webhook.state.state import ClusterState
 
@@ -53,7 +53,7 @@ def chat(name: str = "p", gpus: int = 1, **made: Any) -> dict[str, Any]:
     return found
 
 
-_ONE_HOST = PeerRules((Apart(HOST, required=True),), one_per_host=True)
+_ONE_HOST = PeerRules((PeerRule(HOST, required=True),), one_per_host=True)
 
 
 @pytest.mark.parametrize(
@@ -69,9 +69,9 @@ _ONE_HOST = PeerRules((Apart(HOST, required=True),), one_per_host=True)
         pytest.param(away(term(mismatchLabelKeys=["app"])), PeerRules(), id="never beside those with another value"),
         pytest.param(away(term(mismatchLabelKeys=["no"])), _ONE_HOST, id="a label that it does not have"),
         pytest.param(away(term(selector=OTHERS)), PeerRules(), id="away from others, of whom nothing is known"),
-        pytest.param(away(term(ZONE)), PeerRules((Apart(ZONE, required=True),)), id="a zone each"),
-        pytest.param(away(weighed(term()), kind=PREFERRED), PeerRules((Apart(HOST),)), id="preferred anti-affinity"),
-        pytest.param(spread(ZONE, skew=2), PeerRules((Apart(ZONE, 2, True, True),)), id="spread over zones"),
+        pytest.param(away(term(ZONE)), PeerRules((PeerRule(ZONE, required=True),)), id="a zone each"),
+        pytest.param(away(weighed(term()), kind=PREFERRED), PeerRules((PeerRule(HOST),)), id="preferred anti-affinity"),
+        pytest.param(spread(ZONE, skew=2), PeerRules((PeerRule(ZONE, 2, True, True),)), id="spread over zones"),
         pytest.param(
             {
                 KEY: [
@@ -79,15 +79,15 @@ _ONE_HOST = PeerRules((Apart(HOST, required=True),), one_per_host=True)
                     | {"minDomains": 2, "nodeTaintsPolicy": "Honor", "nodeAffinityPolicy": "Ignore"}
                 ]
             },
-            PeerRules((Apart(ZONE, 1, True, True, 2, True, True),)),
+            PeerRules((PeerRule(ZONE, 1, True, True, 2, True, True),)),
             id="all that a hard spread may state",
         ),
         pytest.param(
-            spread(when="ScheduleAnyway", skew=3), PeerRules((Apart(HOST, 3, True),)), id="soft spread over hosts"
+            spread(when="ScheduleAnyway", skew=3), PeerRules((PeerRule(HOST, 3, True),)), id="soft spread over hosts"
         ),
         pytest.param(
             {key: [*spread(ZONE, "ScheduleAnyway")[key], *spread()[key]] for key in spread()},
-            PeerRules((Apart(HOST, 1, True, True), Apart(ZONE, 1, True))),
+            PeerRules((PeerRule(HOST, 1, True, True), PeerRule(ZONE, 1, True))),
             id="a hard spread before a soft one",
         ),
         pytest.param(spread(selector=OTHERS), PeerRules(), id="spread of others"),

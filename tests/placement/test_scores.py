@@ -34,7 +34,7 @@ _state_steps = st.lists(st.lists(st.tuples(st.integers(0, 9), _amounts), max_siz
 class ByFree:
     """Scores free GPUs in coarse steps, so that many rows tie. The version of the view decides the direction."""
 
-    keeps_apart = False
+    spreads = False
     keeps_whole_nodes = False
 
     def __call__(self, columns: Columns, rows: Rows, pod_requests: PodRequests, view: View) -> Floats:

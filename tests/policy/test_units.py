@@ -88,10 +88,9 @@ def test_its_settings_are_in_the_generated_policy_and_its_page_in_the_docs() -> 
     assert "      # No container runs an image by a tag that moves.\n      imageTag:\n        action: deny\n" in written
     assert "        # Tags that move.\n        tags: [latest]\n" in written
     assert "      # A pod without the label gets the team of its namespace.\n      teamLabel:\n" in written
-    page = [*reference.table(ToyRules()), *reference.details(ToyRules())]
-    assert "| [imageTag](#imagetag) | deny | yes |" in page
+    page = [*reference.details(ToyRules())]
     assert "No image is called by a tag that moves." in page
-    assert "Settings: `tags` (`[latest]`)." in page
+    assert "- Default: `deny`; as CEL" in page
 
 
 def test_it_is_exported_or_the_export_says_why_not() -> None:

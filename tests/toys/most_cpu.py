@@ -7,7 +7,7 @@ from webhook.nodes.table import Columns, Floats, Rows
 
 class MostCpu:
     meaning = "the node with the most free CPU"
-    keeps_apart = False
+    spreads = False
     keeps_whole_nodes = False
 
     def __call__(self, columns: Columns, rows: Rows, pod_requests: PodRequests, view: View) -> Floats:

@@ -1,24 +1,18 @@
-"""What is known of each vendor, for docs/vendors.md: a row for each kind of fact, with the sources."""
+"""What is known of each vendor, for docs/vendors.md: a line for each kind of fact, with its sources."""
 
+import re
 from collections.abc import Callable, Iterator
 from typing import Any, Final, NamedTuple
 
 from webhook.vendors import VENDORS, model
 from webhook.vendors.model import Fact, Vendor
 
-_ONE: Final = {
-    "whole": "a GPU",
-    "slice": "a slice",
-    "share": "a share",
-    "part": "a part that a scheduler counts",
-    "all": "all GPUs of the node",
-    "none": "no GPU",
-}
+_ONE: Final = {"whole": "GPU", "slice": "slice", "share": "share", "part": "part", "all": "all GPUs", "none": "no GPU"}
 _GIVES: Final = {
     "devices": "devices",
-    "besideGpu": "devices for use with GPUs",
-    "legacy": "all devices, if it is alone",
-    "own": "some of the container's own GPUs",
+    "besideGpu": "beside GPUs",
+    "legacy": "all devices, if alone",
+    "own": "own GPUs",
     "nothing": "no device",
 }
 
@@ -26,7 +20,7 @@ _GIVES: Final = {
 def _none(variable: model.Variable) -> str:
     if variable.none is None:
         return ""
-    return f", none with {' or '.join([f'`{value}`' if value else 'an empty value' for value in variable.none]) or 'no value'}"
+    return f", none with {' or '.join([f'`{value}`' if value else 'no text' for value in variable.none]) or 'no value'}"
 
 
 class Kind(NamedTuple):
@@ -38,19 +32,19 @@ class Kind(NamedTuple):
 
 KINDS: Final[dict[type[Any], Kind]] = {
     model.Resource: Kind("resources", lambda of: f"`{of.name}`: {_ONE[of.one]}{f', of `{of.of}`' if of.of else ''}"),
-    model.DeviceClass: Kind("classes of DRA", lambda of: f"`{of.name}`"),
-    model.Label: Kind("labels of nodes", lambda of: f"`{of.key}`: {of.says}"),
-    model.Divided: Kind("what makes it a part", lambda of: f"`{of.key}` = `{of.value}`: `{of.resource}` is a {of.one}"),
-    model.Profile: Kind("sizes of slices", lambda of: f"`{of.size}`: {of.per_gpu} of a GPU"),
-    model.Unhealthy: Kind("labels of sick nodes", lambda of: f"`{of.key}`: {', '.join(of.values)}"),
-    model.Condition: Kind("conditions of sick nodes", lambda of: f"`{of.type}` = {of.sick}"),
+    model.DeviceClass: Kind("DRA classes", lambda of: f"`{of.name}`"),
+    model.Label: Kind("node labels", lambda of: f"`{of.key}`: {of.says}"),
+    model.Divided: Kind("labels that divide GPUs", lambda of: f"`{of.key}={of.value}`: {of.one} of `{of.resource}`"),
+    model.Profile: Kind("slices per GPU, by size", lambda of: f"`{of.size}`: {of.per_gpu}"),
+    model.Unhealthy: Kind("labels of sick nodes", lambda of: f"`{of.key}={{{','.join(of.values)}}}`"),
+    model.Condition: Kind("conditions of sick nodes", lambda of: f"`{of.type}={of.sick}`"),
     model.Taint: Kind("taints", lambda of: f"`{of.key}{f'={of.value}' if of.value else ''}`: {of.says}"),
     model.Variable: Kind("variables", lambda of: f"`{of.name}`: {_GIVES[of.gives]}{_none(of)}"),
     model.Annotation: Kind("annotations", lambda of: f"`{of.key}`: {_GIVES[of.gives]}"),
     model.Part: Kind("annotations for parts", lambda of: f"`{of.key}`"),
     model.ContainerPart: Kind(
         "annotations for parts of containers",
-        lambda of: f"`{of.prefix}CONTAINER.`: {', '.join(f'`{word}`' for word in (*of.asks, *of.harmless))}",
+        lambda of: f"`{of.prefix}CONTAINER.{{{','.join((*of.asks, *of.harmless))}}}`",
     ),
     model.PartLimit: Kind(
         "limits of parts", lambda of: f"`{of.prefix}{'CONTAINER.' * bool(of.prefix)}{of.key}`: of `{of.of}`"
@@ -62,13 +56,16 @@ KINDS: Final[dict[type[Any], Kind]] = {
     model.SharedMemory: Kind("how parts are written", lambda of: f"`{of.index}`"),
     model.SharedGroups: Kind("how parts are written", lambda of: f"`{of.group}`, `{of.received}`"),
     model.HostPath: Kind(
-        "paths of nodes", lambda of: f"`{of.path}`: {'the node' if of.gives == 'node' else of.label or 'data'}"
+        "paths of nodes",
+        lambda of: (
+            f"`{of.path}`: {'the node' if of.gives == 'node' else f'with the label {of.label}' if of.label else 'data'}"
+        ),
     ),
     model.DeviceMount: Kind("mounts that give devices", lambda of: f"`/var/run/{of.name}`"),
     model.RuntimeClass: Kind("runtime classes", lambda of: f"`{of.name}`"),
     model.Namespace: Kind("namespaces of the operator", lambda of: f"`{of.name}`"),
     model.Scheduler: Kind("schedulers", lambda of: f"`{of.name}`"),
-    model.Gate: Kind("scheduling gates", lambda of: f"`{of.name}`: {of.until}"),
+    model.Gate: Kind("scheduling gates", lambda of: f"`{of.name}`: until {of.until}"),
     model.CudaImage: Kind("images with CUDA", lambda of: f"`{of.name}`"),
     model.DriverVariable: Kind("variables about the driver", lambda of: f"`{of.name}`: {of.says}"),
     model.ForDesktops: Kind("models without cuda-compat", lambda of: f"`{of.model}`"),
@@ -84,48 +81,68 @@ _OF_MAKERS: Final = (
 
 
 def lines() -> Iterator[str]:
-    """The generated part of docs/vendors.md. Each source stands once, below the table of its vendor."""
+    """The generated part of docs/vendors.md. Each source stands once, at the end."""
+    numbers: dict[str, int] = {}
     for vendor in VENDORS:
-        yield from (f"## {vendor.name}", "", "| | known | from |", "|---|---|---|")
-        numbers = {source: number for number, source in enumerate(vendor.facts, 1)}
+        yield from (f"## {vendor.name}", "")
+        for source in vendor.facts:
+            numbers.setdefault(source, len(numbers) + 1)
         for kind, (noun, says) in KINDS.items():
             facts = [(source, fact) for source, of in vendor.facts.items() for fact in of if type(fact) is kind]
             if facts:
-                known = _grouped([says(fact) for _, fact in facts]).replace("|", "\\|")
-                yield f"| {noun} | {known} | {', '.join(f'{numbers[source]}' for source in dict(facts))} |"
-        sources = " · ".join(f"{number} [{_short(source)}]({source})" for source, number in numbers.items())
-        yield from ("", f"From: {sources}")
-        if missing := [*vendor.unknown, *_missing(vendor)]:
-            yield from ("", f"Not known: {'; '.join(missing)}.")
+                sources = ", ".join(f"[{numbers[source]}]" for source in dict(facts))
+                yield f"- {noun} {sources}: {_grouped([says(fact) for _, fact in facts])}"
+        if missing := [*vendor.unknown, *_without_none(vendor)]:
+            yield f"- *Not known*: {'; '.join(missing)}"
         yield ""
+    yield from ("## What is not known", "", "Of those that make GPUs, beside what is said above:", "")
+    makers = {vendor.name: set(_missing(vendor)) for vendor in VENDORS if _makes_gpus(vendor)}
+    for noun in [KINDS[kind].noun for kind in _OF_MAKERS]:
+        of, but = (
+            [name for name in makers if noun in makers[name]],
+            [name for name in makers if noun not in makers[name]],
+        )
+        few = ", ".join(of) if len(of) <= len(but) else "all but " + ", ".join(but) if but else "all"
+        yield f"- {noun}: {few}"
+    yield from ("", *(f"[{number}]: {source}" for source, number in numbers.items()))
 
 
 def _grouped(known: list[str]) -> str:
-    """Names of which the same is said stand together: `` `a`, `b`: a GPU; `c`: a slice ``."""
+    """Names of which the same is said stand together: `` GPU: `a/{x,y}`; slice: `c` ``."""
     groups: dict[str, list[str]] = {}
     for one in known:
         name, _, said = one.partition("`: ")
         groups.setdefault(said, []).append(f"{name}`" if said else one)
-    return "; ".join([f"{', '.join(names)}{f': {said}' if said else ''}" for said, names in groups.items()])
+    written = [(said, ", ".join(_braced(names)).replace("`, `", ", ")) for said, names in groups.items()]
+    return "; ".join([f"{said}: {names}" if said else names for said, names in written])
 
 
-def _short(source: str) -> str:
-    """The owner or host, and the page."""
-    host, _, path = source.partition("://")[2].partition("/")
-    parts = [part for part in path.split("/") if part]
-    return "/".join(parts[:2]) if host in ("github.com", "gitlab.com") else host
+def _braced(names: list[str]) -> Iterator[str]:
+    """Names of one domain together, like in a shell."""
+    domains: dict[str, list[str]] = {}
+    for name in names:
+        found = re.fullmatch(r"`([\w.-]+/)([^`]+)`", name)
+        domains.setdefault(found[1] if found else name, []).append(found[2] if found else "")
+    for domain, rests in domains.items():
+        several = "{" + ",".join(rests) + "}"
+        yield domain if rests == [""] else f"`{domain}{rests[0] if len(rests) == 1 else several}`"
+
+
+def _facts(vendor: Vendor) -> list[Fact]:
+    return [fact for of in vendor.facts.values() for fact in of]
+
+
+def _makes_gpus(vendor: Vendor) -> bool:
+    return any(isinstance(fact, model.Resource) and fact.one == "whole" for fact in _facts(vendor))
 
 
 def _missing(vendor: Vendor) -> Iterator[str]:
-    facts = [fact for of in vendor.facts.values() for fact in of]
-    known: set[type[Fact]] = {type(fact) for fact in facts}
-    if any(isinstance(fact, model.Resource) and fact.one == "whole" for fact in facts):
-        yield from [KINDS[kind].noun for kind in _OF_MAKERS if kind not in known]
-    for fact in facts:
-        if (
-            isinstance(fact, model.Variable)
-            and fact.gives == "devices"
-            and fact.none is None
-            and "VISIBLE" in fact.name
-        ):
-            yield f"which value of `{fact.name}` stands for no device"
+    known: set[type[Fact]] = {type(fact) for fact in _facts(vendor)}
+    yield from [KINDS[kind].noun for kind in _OF_MAKERS if kind not in known]
+
+
+def _without_none(vendor: Vendor) -> Iterator[str]:
+    variables = [fact for fact in _facts(vendor) if isinstance(fact, model.Variable)]
+    names = [of.name for of in variables if of.gives == "devices" and of.none is None and "VISIBLE" in of.name]
+    if names:
+        yield f"which value of {', '.join(f'`{name}`' for name in names)} stands for no device"

@@ -23,7 +23,7 @@ from webhook.kube.pod import (
 )
 from webhook.kube.review import Request
 from webhook.placement.placer import Placer
-from webhook.placement.strategies import keeps_apart
+from webhook.placement.strategies import spreads
 from webhook.policy.model import Checks, Policy, Profile
 from webhook.text import quoted
 
@@ -109,7 +109,7 @@ def context_of(
         old=old,
         template=template,
         nodes=nodes,
-        keeps_apart=keeps_apart(strategy),
+        spreads=spreads(strategy),
     )
 
 

@@ -6,6 +6,7 @@ from typing import Annotated, Any, Final
 import typer
 from typer.main import get_command
 
+from webhook.cli.options import CLUSTER
 from webhook.cli.terminal import headers
 from webhook.errors import BadInput
 from webhook.feeds.access import Access
@@ -24,24 +25,28 @@ def _headers(left_out: bool) -> None:
     headers["shown"] = not left_out
 
 
-_kept: Final[dict[str, Any]] = {"callback": _keep, "expose_value": False, "show_default": False}
+_panel: Final[dict[str, Any]] = {"expose_value": False, "rich_help_panel": CLUSTER}
+_kept: Final[dict[str, Any]] = {"callback": _keep, "show_default": False, **_panel}
 
 
 def _options(
     user: Annotated[
-        str | None, typer.Option("--as", help="Ask with the rights of this user, if you may impersonate.", **_kept)
+        str | None,
+        typer.Option("--as", metavar="USER", help="Ask with the rights of this user, if you may impersonate.", **_kept),
     ] = None,
     groups: Annotated[
-        list[str] | None, typer.Option("--as-group", help="And of this group; may be repeated.", **_kept)
+        list[str] | None,
+        typer.Option("--as-group", metavar="GROUP", help="And of this group; may be repeated.", **_kept),
     ] = None,
     token: Annotated[
-        str | None, typer.Option(help="A bearer token in place of the kubeconfig's credentials.", **_kept)
+        str | None,
+        typer.Option(metavar="TOKEN", help="A bearer token in place of the kubeconfig's credentials.", **_kept),
     ] = None,
     request_timeout: Annotated[
         str | None, typer.Option(metavar="TIME", help="How long an answer may take, for example 30s.", **_kept)
     ] = None,
     no_headers: Annotated[
-        bool, typer.Option("--no-headers", help="Tables without their titles.", callback=_headers, expose_value=False)
+        bool, typer.Option("--no-headers", help="Tables without their titles.", callback=_headers, **_panel)
     ] = False,
 ) -> None:
     """Never called: typer makes the options of it."""

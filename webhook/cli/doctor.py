@@ -55,8 +55,8 @@ def doctor(
 ) -> None:
     """Check the installation, the policy and the cluster: each check is ok, warn or broken, with the next step.
 
-    `unknown`: a right to read or an answer is missing. Exit status 1 if something is broken. docs/documents.md lists the checks,
-    docs/rights.md the rights. Example: `gpu-admission doctor --try my-team`: is the webhook asked about a GPU pod there?
+    A check is `unknown` if a right or an answer is missing. Exit status 1 if something is broken. docs/documents.md lists the
+    checks, docs/rights.md the rights. Does the API server call the webhook for a GPU pod? `gpu-admission doctor --try my-team`.
     """
     snapshot = snapshot_of(file, kubeconfig, context, READ, needed=())
     if (attempt or conformance) and snapshot.access is None:

@@ -33,15 +33,15 @@ def drain(
     kubeconfig: options.Kubeconfig = None,
     context: options.Context = None,
 ) -> None:
-    """Say which nodes can be emptied of GPU pods, where these would go, and what forbids it. Nothing is moved.
+    """Show which nodes can be emptied of GPU pods, where these pods would go, and what forbids it. Nothing is moved.
 
-    Examples: `gpu-admission drain`: the nodes that are free, and those that a few moves would free; `gpu-admission drain gpu-a1`:
-    of each pod there with a GPU where it could go, or why not. Exit status 1 if one cannot.
+    Examples: `gpu-admission drain` lists the nodes without GPU pods, and those that a few moves would empty. `gpu-admission drain
+    gpu-a1` says of each GPU pod there where it could go, or why it cannot. Exit status 1 if one cannot.
 
-    A pod is moved by deleting it: its controller makes another, and the webhook chooses its node. What forbids it: the pod has no
-    controller; a PodDisruptionBudget allows no disruption now; an annotation says so (karpenter.sh/do-not-disrupt,
+    To move a pod, delete it: its controller makes another, and the webhook chooses its node. A pod cannot be moved if it has no
+    controller, if a PodDisruptionBudget allows no disruption now, or if an annotation says so (karpenter.sh/do-not-disrupt,
     cluster-autoscaler.kubernetes.io/safe-to-evict). Without a NODE, pods that train are not moved either.
-    Stranded: free GPUs on a node without the free CPU or memory that the rule cpuPerGpu requires for them.
+    GPUs are stranded if they are free on a node without the free CPU or memory that the rule cpuPerGpu requires for them.
     """
     snapshot = snapshot_of(file, kubeconfig, context, KINDS)
     if why := snapshot.missing.get("Pod"):

@@ -38,7 +38,7 @@ COMMANDS: Final[Mapping[str, str]] = {
 POLICY: Final[Mapping[str, str]] = {
     name: f"policy.{name}:{name}" for name in ("lint", "test", "diff", "explain", "export")
 }
-_ABOUT_POLICY: Final = "Mistakes in a policy, its cases, what it would change, what a rule means, and its CEL."
+_ABOUT_POLICY: Final = "Check, test, compare, explain or export a policy."
 _TRACEBACK: Final = "GPU_ADMISSION_TRACEBACK"
 """The environment variable that turns tracebacks on."""
 _LOOK: Final[Mapping[str, Any]] = {
@@ -86,7 +86,7 @@ class _Group(TyperGroup):
 app = typer.Typer(
     cls=_Group,
     name="gpu-admission",
-    epilog="Begin with `gpu-admission why`: what waits, and what would change that. "
+    epilog="Begin with `gpu-admission why`: what waits, and what would let it run. "
     "Exit status: 0 success; 1 a pod, case, check or policy failed; 2 the command could not run. docs/cli.md has more.",
     no_args_is_help=True,
     **_LOOK,
@@ -105,7 +105,7 @@ def program(
         bool, typer.Option("--version", callback=_version, is_eager=True, help="Show the version and exit.")
     ] = False,
 ) -> None:
-    """GPU admission for Kubernetes: completes GPU pods, chooses their node, refuses bad GPU specs, explains why."""
+    """Say why GPU pods wait, who has the GPUs, and what the GPU admission webhook decided or would decide."""
 
 
 def main() -> None:

@@ -7,6 +7,8 @@ import typer
 
 from webhook.text import quoted
 
+CLUSTER: Final = "Options about the cluster"
+"""Their panel in `--help`: those of the command itself come first."""
 Files = Annotated[
     list[str] | None,
     typer.Option(
@@ -24,28 +26,45 @@ Policy = Annotated[
     ),
 ]
 Kubeconfig = Annotated[
-    Path | None, typer.Option(help="Default: KUBECONFIG, else ~/.kube/config.", metavar="FILE", show_default=False)
+    Path | None,
+    typer.Option(
+        help="A kubeconfig. Default: KUBECONFIG, else ~/.kube/config.",
+        metavar="FILE",
+        show_default=False,
+        rich_help_panel=CLUSTER,
+    ),
 ]
-Context = Annotated[str | None, typer.Option(help="A context of the kubeconfig. Default: the current one.")]
+Context = Annotated[
+    str | None,
+    typer.Option(
+        metavar="NAME", help="A context of the kubeconfig. Default: the current one.", rich_help_panel=CLUSTER
+    ),
+]
 Namespace = Annotated[
-    str | None, typer.Option("-n", "--namespace", help="Default: the namespace of the context; with --from all.")
+    str | None,
+    typer.Option(
+        "-n", "--namespace", metavar="NAME", help="A namespace. Default: that of the context; with --from all."
+    ),
 ]
-AllNamespaces = Annotated[bool, typer.Option("-A", "--all-namespaces", help="All namespaces; wins over -n.")]
-Selector = Annotated[str | None, typer.Option("-l", "--selector", help="Labels, as kubectl takes them: `a=b,c!=d,e`.")]
+AllNamespaces = Annotated[bool, typer.Option("-A", "--all-namespaces", help="All namespaces, whatever -n says.")]
+Selector = Annotated[
+    str | None, typer.Option("-l", "--selector", metavar="LABELS", help="Only with these labels: `a=b,c!=d,e`.")
+]
 Watch = Annotated[bool, typer.Option("-w", "--watch", help="Refresh every 5 seconds, until Ctrl-C.")]
 From = Annotated[
     Path | None,
     typer.Option(
         "--from",
-        help="A file instead of an API server: what `gpu-admission snapshot` or `kubectl get … -A -o json` wrote.",
+        help="A file instead of an API server: a snapshot, or what `kubectl get … -A -o json` wrote.",
         metavar="FILE|-",
+        rich_help_panel=CLUSTER,
     ),
 ]
 Metrics = Annotated[
     str | None,
     typer.Option(
-        help="The URL of a Prometheus with GPU metrics, or `off`. Default: the source that the policy names, through the "
-        "API server from outside the cluster.",
+        help="The URL of a Prometheus with GPU metrics, or `off`. Default: the source that the policy names, read through the "
+        "API server.",
         metavar="URL|off",
     ),
 ]
@@ -67,10 +86,10 @@ Output = Annotated[
         "-o",
         "--output",
         parser=_format,
-        metavar="|".join((*_FORMATS, f"{JSONPATH}TEMPLATE")),
+        metavar="FORMAT",
         autocompletion=lambda: [*_FORMATS, JSONPATH],
-        help="`json` and `yaml` are for scripts, and do not change. A template is as kubectl takes it, with text as it stands, "
-        "`{range}` and `{end}`; its filters compare two values.",
+        help=f"{', '.join(_FORMATS)} or {JSONPATH}TEMPLATE. Scripts may rely on json and yaml. A template is as kubectl takes "
+        "it, with `{range}` and `{end}`; its filters compare two values.",
     ),
 ]
 """How an answer is printed: a table for people, a document for programs, or the names alone, for other commands."""

@@ -28,7 +28,7 @@ def snapshot(
     kubeconfig: options.Kubeconfig = None,
     context: options.Context = None,
 ) -> None:
-    """Write what the other commands read of a cluster to a file; they take it with --from FILE.
+    """Write what the other commands read of a cluster to a file. They take it with --from FILE.
 
     Example: `gpu-admission snapshot --anonymous cluster.json`, to show somebody else why a pod waits.
     """

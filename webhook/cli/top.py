@@ -61,22 +61,23 @@ def top(
     kubeconfig: options.Kubeconfig = None,
     context: options.Context = None,
 ) -> None:
-    """Show who has the GPUs, what is free, and what idles: by node and pool, or by model, namespace, workload or class.
+    """Show who has the GPUs, what is free and what is idle: by node and pool, or by model, namespace, workload or class.
 
-    Examples: `gpu-admission top`; `gpu-admission top workloads --model H100`: who has the H100s; `gpu-admission top nodes gpu-a
-    -o wide`: with taints and pods.
+    Examples: `gpu-admission top`. Who has the H100s: `gpu-admission top workloads --model H100`. One node, with its taints and
+    pods: `gpu-admission top nodes gpu-a -o wide`.
 
-    `allocated`: to bound pods. `promised`: the webhook chose the node for a pod that is not yet bound. `unusable`: free, on a
-    node that takes no pods, or sick. Health: `healthy`, `cordoned`, `notReady`, `unhealthy` (by the labels and conditions that
-    the policy names), and `offersNoGpus`: it has GPUs by its labels, but its device plugin offers none. `3 rejected`: it
-    rejected so many pods that were bound to it. `1 withdrawn`: it has so many GPUs more than are allocatable, for example
-    because the device plugin found one unhealthy. The largest job that could start now: GPUs of one model, on healthy nodes
-    with a free CPU for each, for pods with the tolerations that the webhook adds; and a larger one for pods that tolerate more.
+    GPUs are `allocated` to bound pods, `promised` to pods for which the webhook chose the node and that are not bound yet, free,
+    or `unusable`: sick, or free on a node that takes no pods. A node is `healthy`, `cordoned`, `notReady`, `unhealthy` (by the
+    labels and conditions that the policy names), or `offersNoGpus`: its labels say that it has GPUs, and its device plugin offers
+    none. `3 rejected`: the kubelet rejected 3 pods after they were bound. `1 withdrawn`: the node has 1 GPU that it does not
+    offer, for example because the device plugin found it unhealthy. The largest job that could start now takes GPUs of one
+    model, on healthy nodes with a free CPU for each, and has the tolerations that the webhook adds; below it is a larger one for
+    pods that tolerate more.
 
     If the policy has a source of GPU metrics, the table also shows how many allocated GPUs are idle now, utilisation, memory,
-    and the temperature of the hottest GPU; `top workloads` whose the idle ones are, and `top namespaces` also for how long, as
-    the running webhook has seen it. A source that is a Service of the cluster is asked through the API server, which
-    needs the right to get services/proxy.
+    and the temperature of the hottest GPU. `top workloads` shows who has the idle GPUs, `top namespaces` also for how long
+    the running webhook has seen them idle. A source that is a Service of the cluster is read through the API server, which needs
+    the right to `get` services/proxy.
     """
     by = _BY[what]
 

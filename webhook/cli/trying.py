@@ -59,18 +59,20 @@ def try_(
     kubeconfig: options.Kubeconfig = None,
     context: options.Context = None,
 ) -> None:
-    """Say what would become of the pods of manifests now: refused, changed (a diff), where they would start, what they would wait
-    for. Nothing is created. Exit status 1 if a pod would be refused or would wait.
+    """Show what would become of the pods of manifests now: whether they are refused, how they are changed (a diff), where
+    they would start, and what they would wait for. Nothing is created. Exit status 1 if a pod would be refused or would
+    wait.
 
-    Examples: `gpu-admission try -f job.yaml`; `--add-node gpu-a=2`: and with two more nodes? `helm template chart | gpu-admission
-    try --offline -f -`: in CI, by the shipped policy or that of `--policy`; `-o junit` and `-o sarif` are for CI systems.
+    Examples: `gpu-admission try -f job.yaml`. With two more nodes like gpu-a: `--add-node gpu-a=2`. In CI, by the policy
+    alone: `helm template chart | gpu-admission try --offline -f -`, with `-o junit` or `-o sarif`.
 
-    Files have pods, Jobs, Deployments and others with pods, Lists, or AdmissionReviews; what makes no pods is left out. They are
-    tried on the cluster of the kubeconfig, on a snapshot (`--from`), or, without either, by the policy alone.
+    Files have pods, workloads (Jobs, Deployments, …), Lists, or AdmissionReviews; all else is left out. They are tried on the
+    cluster of the kubeconfig, or on a snapshot (`--from`); without either, the policy alone decides.
 
-    Pods go through the webhook's own code with its reservations, and through a model of the stock scheduler with the filters that
-    `why` uses. Pods that wait already go first. Not modelled: preemption, queues, gang schedulers, pods that end meanwhile,
-    and the scores of topology spread, pod affinity and images, by which pods may go to other nodes than shown.
+    Pods go through the code of the webhook, with its reservations, and through a model of the stock scheduler with the
+    filters that `why` uses. Pods that wait already go first. The model knows no preemption, no queues, no gang schedulers,
+    and no pods that end meanwhile. It does not score topology spread, pod affinity and images, so pods may go to other nodes
+    than shown.
     """
     if not files:
         raise BadInput("wanted -f FILE: the pods to try, for example gpu-admission try -f job.yaml")

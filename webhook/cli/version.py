@@ -1,6 +1,6 @@
 """`gpu-admission version`: which version this is, which one the cluster runs, and that of Kubernetes.
 
-Example: `gpu-admission version --client`: only of this command, without a cluster.
+Example: `gpu-admission version --client` asks no cluster.
 """
 
 from typing import Annotated, Any
@@ -25,9 +25,9 @@ def version(
     kubeconfig: options.Kubeconfig = None,
     context: options.Context = None,
 ) -> None:
-    """Say which version this command is, which versions the replicas in the cluster run, and that of Kubernetes.
+    """Show the versions of this command, of the replicas in the cluster, and of Kubernetes.
 
-    Example: `gpu-admission version --client`: only of this command, without a cluster.
+    Example: `gpu-admission version --client` asks no cluster.
     """
     reaches = not client and bool(file or kubeconfig or context or has_cluster())
     snapshot = (

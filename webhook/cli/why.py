@@ -42,17 +42,17 @@ def why(
     kubeconfig: options.Kubeconfig = None,
     context: options.Context = None,
 ) -> None:
-    """Say why pods wait, a row for each workload, with its first cause and the first thing to do.
+    """Show why pods wait: a row for each workload, with its first cause and what to do first.
 
-    With the NAME of a pod or a workload: every cause with numbers and every fix, in the order in which to try; what was decided
-    about it, what each injector did, the ranking of nodes, and why it is on its node. `!` marks a fix that was tried on the
-    cluster as it is: with it alone the pod would run. Workloads whose pods could not be created (by a quota or a refusal) are
-    listed too. The names of causes do not change; docs/waiting.md lists them.
+    With the NAME of a pod or a workload: every cause with its numbers, and every fix, in the order in which to try them; what the
+    webhook decided, what each injector did, the ranked nodes, and why the pod is on its node. `!` marks a fix that was tried
+    on the cluster as it is: with it alone the pod would run. Workloads whose pods could not be created (by a quota or a
+    refusal) are listed too. The words of causes do not change; docs/waiting.md lists them.
 
     Examples: `gpu-admission why`, `gpu-admission why deploy/chat -n team-a`.
 
-    A node that is kept back comes after the others, and the table says why: it is whole and kept for large pods, its GPUs are
-    shared, other pods need just what is free there, or another replica of the webhook fills it now.
+    A node that is kept back is ranked after the others, and the table says why: it is whole and kept for large pods, its GPUs
+    are shared, other pods need just what is free there, or another replica of the webhook fills it now.
     """
     matches = selector(labels)
 

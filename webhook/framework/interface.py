@@ -146,8 +146,8 @@ class Context(NamedTuple):
     """The pod is made from the template of this workload (`as_stored`). What the cluster adds to pods may not be known."""
     nodes: Places | None = None
     """Chooses nodes for the pod. None if that is not possible here."""
-    keeps_apart: bool = False
-    """Whether the strategy of its class keeps the pods of one owner apart."""
+    spreads: bool = False
+    """Whether the strategy of its class spreads the pods of one owner over hosts and zones."""
 
     def field_of(self, container: Container, resource: str) -> str:
         """The field in which the author wrote the quantity of a resource: `spec.containers[0].resources.limits[a.b/c]`."""

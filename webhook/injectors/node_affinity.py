@@ -13,8 +13,8 @@ requirement it would match one.
 By default the scheduler spreads the pods of ReplicaSets, StatefulSets and ReplicationControllers, and those that a Service
 selects, over hosts and zones (podtopologyspread/plugin.go, plugins/helper/spread.go). That would work against a choice that
 packs. Any constraint of the pod switches it off. So such a pod without constraints gets one over hosts that selects no pod,
-together with its preferred nodes, unless its class is kept apart, as the default does. A pod with `spec.subdomain` is one that a
-Service selects.
+together with its preferred nodes, unless its strategy spreads them, as the default does. A pod with `spec.subdomain` is one
+that a Service selects.
 
 A pod is not pinned if the scheduler also filters nodes for it by something that placement does not check: other pods,
 volumes, host ports, claimed devices. The chosen node might never be able to take it. It gets preferences instead, and the
@@ -123,7 +123,7 @@ class NodeAffinity(Injector):
                 return _require(edit, placement)
         if present := edit.get(PREFERRED_TERMS):
             terms = [term for term in terms if term not in present]
-        if placement.nodes and not (edit.get(CONSTRAINTS) or context.keeps_apart) and _spread_by_default(context.pod):
+        if placement.nodes and not (edit.get(CONSTRAINTS) or context.spreads) and _spread_by_default(context.pod):
             edit.set(CONSTRAINTS, [dict(NEUTRAL)])
         if not terms:  # of an earlier call, or of the pod itself
             earlier = outcome_of(record_of(context.pod.json), "nodeAffinity")

@@ -13,7 +13,7 @@ Fields: spec.tolerations. Source: plugin/pkg/admission/extendedresourcetoleratio
 form of taint).
 
 Read by:
-    kube-scheduler: may use nodes with the taint, and does not prefer them
+    kube-scheduler: may use nodes with the taint
     cluster-autoscaler: adds nodes to a group with the taint
     Karpenter: uses a NodePool with the taint
     Kueue, KAI, Volcano, YuniKorn: Kueue reads those in templates, and adds those of the flavor; the others filter nodes by

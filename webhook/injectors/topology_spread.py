@@ -1,8 +1,8 @@
-"""Adds topology spread constraints to pods whose replicas are kept apart.
+"""Adds topology spread constraints to replicas whose strategy spreads them.
 
-The strategy of a class says whether its replicas are kept apart: `apart` and `spread` do so (`placement.strategies`). The choice
-of a node follows. It takes hosts and zones with fewest pods of the owner first, so the constraints and the chosen node agree.
-They count where the pod goes elsewhere: no node could be chosen, or it was full.
+The strategies `apart` and `spread` spread replicas (`placement.strategies`). The choice of a node follows, and takes hosts and
+zones with fewest pods of the owner first, so the constraints and the chosen node agree. They count where the pod goes
+elsewhere: no node could be chosen, or it was full.
 
 Any constraint in a pod switches off the scheduler's default ones. So the `maxSkew` of the policy is that of these defaults, 3
 over hosts and 5 over zones: replicas are spread as well as without us. A smaller one would outweigh the chosen node, since the
@@ -137,7 +137,7 @@ class TopologySpread(Injector):
             return Outcome("nodeIsFixed")
         if in_pod_group(edit.object):
             return Outcome("podGroup")
-        if not context.keeps_apart:
+        if not context.spreads:
             return Outcome("packed")
         if context.pod.owner is None:
             return Outcome("noOwner")

@@ -3,6 +3,11 @@
 The defaults of a policy are made of it: `classes`, `templates.custom` and `placement.gangs.kinds`. It says what the controllers
 create: those of Kubernetes, Kubeflow (notebook_controller.go), KubeRay (BuildPod in pod.go), JobSet, LeaderWorkerSet, DLRover
 (pod_scaler.py), KServe, OME, Grove, Argo and Spark.
+
+To add one: a row, by the source of its controller: what is the controller of the pods, which labels do they get, and does it
+complete the template from elsewhere (`+`)? A field that keeps it from making pods is in `suspended.py`. Then its template and its
+pods in `tests/policy/test_workload_kinds.py`, its resource in `manifests/90-validating.yaml` if it has a template, and `make
+manifests`.
 """
 
 from collections.abc import Iterator, Mapping

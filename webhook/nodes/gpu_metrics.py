@@ -1,6 +1,11 @@
 """The `gpuMetrics` of a policy: where GPU metrics come from, how they are smoothed, and when a GPU is idle, hot or sick.
 
 Secrets, such as a bearer token, are not part of a policy: whoever may edit the policy could send them to any address.
+
+To add a source: `webhook/feeds/<word>.py`, a class with `poll(into)`, which adds every number that there is now, and a function
+`source(wiring)`, which makes one; bound every answer before you read it. `tests/feeds/test_<word>.py`, a server that answers as
+the real one does, and then wrongly. One line in SOURCES, or a fact about the pods that it asks, and `make manifests`. Settings of
+its own are a section of `GpuMetricsSettings`.
 """
 
 from __future__ import annotations
@@ -19,8 +24,7 @@ from webhook.vendors.model import MeasuringPods
 PODS: Final = {each.source: each for each in every(MeasuringPods)}
 """The pods that a source asks, by its name in the policy."""
 SOURCES: Final[dict[str, str]] = {"prometheus": "", **{name: pods.does for name, pods in PODS.items()}}
-"""What each source does, by its name in the policy. A new source is one line here, or a fact about the pods that it asks, and a
-module of its name in `webhook/feeds/`."""
+"""What each source does, by its name in the policy."""
 _DCGM, _NVIDIA_SMI = PODS.values()
 _UNITS = {"ms": 0.001, "s": 1.0, "m": 60.0, "h": 3600.0}
 _DURATION = re.compile(r"([0-9]{1,6}(?:\.[0-9]{1,3})?)(ms|s|m|h)", re.ASCII)

@@ -64,12 +64,12 @@ class Strategy(Protocol):
         """A phrase that explains the strategy in `manifests/policy.yaml`."""
 
     @property
-    def keeps_apart(self) -> bool:
+    def spreads(self) -> bool:
         """Whether hosts and zones with fewer pods of the same owner rank first, before the score."""
 
     @property
     def keeps_whole_nodes(self) -> bool:
-        """Whether the last whole nodes are not used only to keep pods of one owner apart."""
+        """Whether replicas share a node rather than use one of the last whole nodes."""
 
     def __call__(self, columns: Columns, rows: Rows, pod_requests: PodRequests, view: View) -> Floats: ...
 

@@ -307,7 +307,7 @@ class Feasible:
         A domain may have `step` pods more than the eligible domain with fewest. A node counts for that if it has the labels of
         all required constraints (podtopologyspread/filtering.go).
         """
-        required = [rule for rule in rules.apart if rule.required]
+        required = [rule for rule in rules.rules if rule.required]
         if not required:
             return
         every = np.arange(nodes.columns.rows)

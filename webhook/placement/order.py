@@ -109,7 +109,7 @@ def _whole_gpus(of: Candidates) -> Iterable[Tier]:
 
 
 def _peer_rules(of: Candidates) -> Iterable[Tier]:
-    rules = of.request.peer_rules.apart
+    rules = of.request.peer_rules.rules
     return peer_rule_tiers(rules, of.nodes, of.scores.rows, of.scores.index, of.peers) if rules else ()
 
 
@@ -143,7 +143,7 @@ def _last_whole_nodes(of: Candidates) -> Iterable[Tier]:
 
 
 def _peers(of: Candidates) -> Iterable[Tier]:
-    rules = of.request.apart
+    rules = of.request.spread
     return peer_rule_tiers(rules, of.nodes, of.scores.rows, of.scores.index, of.peers) if rules and of.peers else ()
 
 

@@ -266,8 +266,8 @@ class Pack:
     authors of FGD compare with.
     """
 
-    meaning = "fill nodes, so that large pods find room"
-    keeps_apart = keeps_whole_nodes = False
+    meaning = "partly used nodes first, so that large pods find whole ones"
+    spreads = keeps_whole_nodes = False
 
     def __call__(self, columns: Columns, rows: Rows, pod_requests: PodRequests, view: View) -> Floats:
         value = valuation(columns, view)
@@ -286,11 +286,11 @@ class Apart(Pack):
 
     Hosts and zones with fewer pods of the same owner come first (`peer_rules`); then nodes are scored as by `Pack`. (`Spread`
     would use the emptiest nodes, so that large pods find none.) When one in twenty of the largest nodes is left whole, no more
-    of them are used only to keep replicas apart (`Whole.scarce`).
+    of them are used only to spread replicas (`Whole.scarce`).
     """
 
     meaning = (
-        "hosts and zones with fewest pods of the owner first, then as pack; for that alone it does not break the last whole "
-        "nodes, one in twenty of the largest"
+        "spread the replicas over hosts and zones, then as pack; rather than use the last whole nodes, one in twenty of the "
+        "largest, replicas share a node"
     )
-    keeps_apart = keeps_whole_nodes = True
+    spreads = keeps_whole_nodes = True

@@ -1,8 +1,8 @@
 """What a pod states about its peers (anti-affinity, spread constraints, host ports), and which nodes that allows and ranks first.
 
 A rule whose selector matches the pod itself matches its peers, and the nodes of these are known. Where a rule is required, only
-the domains that the scheduler allows are candidates; domains with fewer peers rank first. A strategy that keeps replicas apart
-does so by two such rules, for hosts and for zones.
+the domains that the scheduler allows are candidates; domains with fewer peers rank first. A strategy that spreads replicas does
+so by two such rules, for hosts and for zones.
 
 The labels of other pods are not kept: pod affinity, and preferred anti-affinity to other pods, are left to the scheduler, and no
 node is chosen, since the weights of ranked nodes would outweigh a preference. For required anti-affinity to or of other pods it
@@ -30,7 +30,7 @@ Tier = NDArray[Any]
 """A number for each of some rows: rows with lower numbers rank first, whatever their score."""
 
 
-class Apart(NamedTuple):
+class PeerRule(NamedTuple):
     """Domains with fewer peers rank first."""
 
     key: str
@@ -52,7 +52,7 @@ class Apart(NamedTuple):
 class PeerRules(NamedTuple):
     """What the pods of one template state about each other."""
 
-    apart: tuple[Apart, ...] = ()
+    rules: tuple[PeerRule, ...] = ()
     one_per_host: bool = False
     """No two of them may be on one host."""
     left: str = ""
@@ -62,19 +62,19 @@ class PeerRules(NamedTuple):
 NO_PEER_RULES: Final = PeerRules()
 
 
-HOSTS_APART: Final = Apart(HOSTNAME, spread=True)
-ZONES_APART: Final = Apart(ZONE, spread=True)
+SPREAD_HOSTS: Final = PeerRule(HOSTNAME, spread=True)
+SPREAD_ZONES: Final = PeerRule(ZONE, spread=True)
 
 
-def kept_apart(*, apart: bool, gang: bool) -> tuple[Apart, ...]:
-    """How a strategy that keeps replicas `apart` does so. The pods of a gang work together, so they share a zone."""
-    return () if not apart else (HOSTS_APART,) if gang else (HOSTS_APART, ZONES_APART)
+def spread_rules(*, spread: bool, gang: bool) -> tuple[PeerRule, ...]:
+    """The rules of a strategy, if it spreads replicas. The pods of a gang work together, so they share a zone."""
+    return () if not spread else (SPREAD_HOSTS,) if gang else (SPREAD_HOSTS, SPREAD_ZONES)
 
 
-def peer_rules_of(pod: Pod, apart: Iterable[Apart] = ()) -> PeerRules:
-    """The rules of a pod as it will be stored. `apart`: by what else its replicas are kept apart, which is finer than a soft
-    spread over the same domains."""
-    spec, finer = pod["spec"], [rule.key for rule in apart]
+def peer_rules_of(pod: Pod, spread_by: Iterable[PeerRule] = ()) -> PeerRules:
+    """The rules of a pod as it will be stored. `spread_by`: the rules of its strategy, which are finer than a soft spread
+    constraint over the same domains."""
+    spec, finer = pod["spec"], [rule.key for rule in spread_by]
     affinity, spread = spec.get("affinity") or {}, spec.get("topologySpreadConstraints") or ()
     anti_affinity, host_port = affinity.get("podAntiAffinity") or {}, _has_host_port(spec)
     near = affinity.get("podAffinity") or {}
@@ -94,12 +94,12 @@ def peer_rules_of(pod: Pod, apart: Iterable[Apart] = ()) -> PeerRules:
         and _selects(constraint.get("labelSelector"), pod)
     ]
     own.sort(key=lambda rule: not rule.required)
-    rules = (*[Apart(key, required=True) for key in required], *own, *map(Apart, avoided))
+    rules = (*[PeerRule(key, required=True) for key in required], *own, *map(PeerRule, avoided))
     return PeerRules(rules, HOSTNAME in required)
 
 
-def _spread(constraint: Mapping[str, Any]) -> Apart:
-    return Apart(
+def _spread(constraint: Mapping[str, Any]) -> PeerRule:
+    return PeerRule(
         key=str(constraint.get("topologyKey")),
         step=int(constraint.get("maxSkew") or 1),
         spread=True,
@@ -143,7 +143,7 @@ def _selects(selector: Mapping[str, Any] | None, pod: Pod) -> bool:
 
 
 def peer_rule_tiers(
-    rules: Iterable[Apart], nodes: Nodes, rows: NDArray[np.intp], index: NDArray[np.intp], peers: Peers
+    rules: Iterable[PeerRule], nodes: Nodes, rows: NDArray[np.intp], index: NDArray[np.intp], peers: Peers
 ) -> list[Tier]:
     """One tier of `rows` for each rule by which they differ. `index`: the place of each row in `rows`, their number for others.
     `peers`: how many pods the owner has on each row."""

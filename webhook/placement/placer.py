@@ -80,7 +80,7 @@ class Placer:
                 before, placement = placement, _either(placement, found, settings.nodes)
                 if found.nodes and placement.nodes[0] is not (before.nodes or (None,))[0]:
                     asked = plan.asked
-                if placement.nodes and not (request.apart and placement.nodes[0].peers):
+                if placement.nodes and not (request.spread and placement.nodes[0].peers):
                     break
         warning = self._only_shares(placement, asked)
         if warning or request.required:

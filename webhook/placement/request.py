@@ -16,10 +16,10 @@ from webhook.kube.asked import AskedPod
 from webhook.kube.pod import PREFERRED, REQUIRED, SCHEDULER
 from webhook.kube.pod_requests import PodRequests, is_bounded
 from webhook.placement.gangs import gang_size
-from webhook.placement.peer_rules import NO_PEER_RULES, Apart, PeerRules, kept_apart, peer_rules_of
+from webhook.placement.peer_rules import NO_PEER_RULES, PeerRule, PeerRules, peer_rules_of, spread_rules
 from webhook.placement.preferences import Preferences, preferences_of
 from webhook.placement.settings import PlacementSettings
-from webhook.placement.strategies import STRATEGIES, keeps_apart
+from webhook.placement.strategies import STRATEGIES, spreads
 from webhook.placement.volumes import NO_VOLUME_CLAIMS, VolumeClaims, volume_claims_of
 
 Spec = Mapping[str, Any]
@@ -41,7 +41,7 @@ class PlacementRequest(NamedTuple):
     """Number of pods of the gang; 1 if that is not known; 0 for a pod in no gang; or `gangs.PART_ALONE`."""
     key: bytes
     """All that scores depend on (`spec_json`, requests, strategy), as bytes of bounded length."""
-    apart: tuple[Apart, ...] = ()
+    spread: tuple[PeerRule, ...] = ()
     """How its strategy keeps it from its peers."""
     peer_rules: PeerRules = NO_PEER_RULES
     volume_claims: VolumeClaims = NO_VOLUME_CLAIMS
@@ -112,16 +112,16 @@ def placement_request(
         return Placement((), strategy, reason="too many resources are asked for")
     spec_json, signature = signature_key(pod.spec)
     gang = gang_size(pod, settings.gangs)
-    apart = kept_apart(apart=keeps_apart(strategy), gang=gang != 0)
+    spread = spread_rules(spread=spreads(strategy), gang=gang != 0)
     return PlacementRequest(
         pod=pod,
         strategy=strategy,
         pod_requests=pod_requests,
         spec_json=spec_json,
         gang=gang,
-        apart=apart,
+        spread=spread,
         key=b"%b\0%b\0%b" % (strategy.encode(), orjson.dumps(pod_requests.requests), signature),
-        peer_rules=peer_rules_of(pod.json, apart),
+        peer_rules=peer_rules_of(pod.json, spread),
         volume_claims=volume_claims_of(pod.json, pod.owner),
         claims=claims_of(pod.json),
         shared=shared,

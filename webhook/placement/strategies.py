@@ -1,6 +1,9 @@
 """All placement strategies by name, the strategy `spread`, and the weights of the preferred terms.
 
-A strategy implements `nodes.popular.Strategy`: a score for each row, from that row, the kind of pod and the view alone.
+A strategy implements `nodes.popular.Strategy`: a score for each row, from that row, the kind of pod and the view alone. To add
+one: `webhook/placement/<word>.py`, which also states its `meaning` for the policy, whether hosts and zones with fewer peers come
+first, and which part of the view its scores depend on; `tests/placement/test_<word>.py`, which of two nodes it takes; one line in
+STRATEGIES, and `make manifests`.
 """
 
 from typing import Final
@@ -30,8 +33,8 @@ class Spread:
     neither measured nor allocated counts as idle), then the lowest mean utilisation (without metrics, the allocated part).
     """
 
-    meaning = "hosts and zones with fewest pods of the owner first, then the emptiest and idlest node"
-    keeps_apart = True
+    meaning = "spread the replicas over hosts and zones, then the emptiest and idlest node"
+    spreads = True
     keeps_whole_nodes = False
 
     def __call__(self, columns: Columns, rows: Rows, pod_requests: PodRequests, view: View) -> Floats:
@@ -61,6 +64,6 @@ STRATEGIES: Final[dict[str, Strategy]] = {
 """The strategies by their names in the policy. A new one is a file with its class, and one line here."""
 
 
-def keeps_apart(name: str) -> bool:
-    """Whether a strategy keeps the pods of one owner apart; False for `off`."""
-    return name in STRATEGIES and STRATEGIES[name].keeps_apart
+def spreads(name: str) -> bool:
+    """Whether a strategy spreads the pods of one owner over hosts and zones; False for `off`."""
+    return name in STRATEGIES and STRATEGIES[name].spreads

@@ -1,13 +1,13 @@
 """A claim tolerates no taint of a device that it does not name.
 
-A driver or an administrator taints a device that is broken or about to be taken away. A request that tolerates everything gets
-such a device before a healthy one, and the pod fails on it.
+A taint marks a device that is broken or about to be taken away. A request that tolerates everything gets it before a healthy
+one, and the pod fails on it.
 
 Fields read:   the claims that spec.resourceClaims names, and claims and their templates when they are created:
                tolerations of their requests
 Allowed:       tolerations with a key
 Warned about:  a toleration with operator Exists and no key
-DRA:           it is about nothing else.
+DRA:           it is about nothing else
 """
 
 from collections.abc import Iterable

@@ -1,13 +1,12 @@
 """A pod without a GPU stays off GPU nodes.
 
-GPU nodes have taints so that other pods do not use up the CPUs and the memory that GPU pods need. A pod that asks for no GPU
-but tolerates such a taint can use them up.
+Taints of GPU nodes keep other pods from using up the CPUs and the memory that GPU pods need.
 
 Fields read:   spec.tolerations, on an UPDATE those that are new; resources of all containers, spec.resourceClaims, annotations
                for parts of GPUs
 Allowed:       any toleration of a pod that asks for a GPU; pods of DaemonSets, which run on every node
 Warned about:  a toleration of a taint of `taints`, or of everything
-DRA:           a claim counts as a GPU.
+DRA:           a claim counts as a GPU
 """
 
 from collections.abc import Iterable

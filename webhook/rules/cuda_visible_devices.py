@@ -1,12 +1,12 @@
 """No container selects some of its own GPUs by a variable such as CUDA_VISIBLE_DEVICES.
 
-Inside a container its GPUs are numbered from 0. A CUDA_VISIBLE_DEVICES that was written for a whole machine hides some of
-them, or names GPUs that are not there: then CUDA finds no device at all.
+Inside a container its GPUs are numbered from 0. A value for a whole machine hides some of them, or names GPUs that are not
+there: then CUDA finds no device at all.
 
 Fields read:   env of spec.containers, initContainers and ephemeralContainers; GPU limits
 Allowed:       exactly the GPUs of the limit, for example "0,1" with two; nothing or -1 without a GPU
 Warned about:  any other value
-Not for DRA:   how many devices a claim brings is not known here, nor what a pod gets of GPUs that the policy does not name.
+Not for:       DRA, where the number of GPUs is in the claim; pods with GPUs that the policy does not name
 """
 
 from collections.abc import Iterable

@@ -1,8 +1,8 @@
 """No container selects its devices by an environment variable: that is for the device plugin.
 
-The vendors' container runtimes decide by environment variables which devices a container gets, and the pod's variable overrides
-that of the device plugin: `NVIDIA_VISIBLE_DEVICES=all` gives every GPU of the node, whatever the limits are. Any variable that
-ends in `_VISIBLE_DEVICES` is refused, even an unknown one, unless it is known that only programs in the container read it.
+Container runtimes give devices by environment variables, and the pod's variable overrides that of the device plugin:
+`NVIDIA_VISIBLE_DEVICES=all` gives every GPU of the node, whatever the limits are. Any variable that ends in `_VISIBLE_DEVICES`
+is refused, unless it is known that only programs in the container read it.
 
 Fields read:   env[*].name, .value and .valueFrom of spec.containers, initContainers and ephemeralContainers
 Allowed:       a value that takes no device ("", void, none; for Gaudi none alone); CUDA_VISIBLE_DEVICES and the other variables
@@ -10,8 +10,7 @@ Allowed:       a value that takes no device ("", void, none; for Gaudi none alon
                a part of a GPU
 Refused:       any other value; any valueFrom, whose value is not known here; `besideGpu` in a container without a GPU
 Warned about:  beside a GPU limit: a value that takes no device (the container does not see its GPU), and `besideGpu`
-DRA:           the same with a claim as without: a claim is no GPU limit. `void` beside a claim hides nothing, since CDI does
-               not read the variable.
+DRA:           a claim is no GPU limit. `void` beside a claim hides nothing, since CDI does not read the variable
 
 Source: as in `webhook/framework/device_variables.py`.
 """

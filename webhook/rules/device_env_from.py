@@ -1,14 +1,14 @@
 """No container gets the variables that hand out devices from a ConfigMap or Secret.
 
-The variables of envFrom are not known here, and they come after those of the device plugin: a ConfigMap with
-`NVIDIA_VISIBLE_DEVICES=all` gives every GPU of the node. A variable in `env` overrides them. So a container without a GPU is
-safe, since the injector voidDevices sets `void` there; a container with a GPU is not.
+What is in envFrom is not known here, and overrides the device plugin: a ConfigMap with `NVIDIA_VISIBLE_DEVICES=all` gives every
+GPU of the node. A variable in `env` overrides envFrom, so a container without a GPU is safe by the `void` of the injector
+voidDevices; one with a GPU is not.
 
 Fields read:   envFrom[*].prefix of spec.containers, initContainers and ephemeralContainers
 Allowed:       any source in a container without a GPU limit; a prefix that cannot become the name of such a variable
-Warned about:  in a container with a GPU limit, a source without a prefix, or with a prefix that can become one of `names` or a
-               name that ends in `_VISIBLE_DEVICES` (`unknown`: warn, deny or off)
-DRA:           a claim is no GPU limit: `void` is set beside it too.
+Warned about:  in a container with a GPU limit, a source whose prefix, or none, can become one of `names` or a name that ends in
+               `_VISIBLE_DEVICES` (`unknown`: warn, deny or off)
+DRA:           a claim is no GPU limit: `void` is set beside it too
 
 Source: kubelet makeEnvironmentVariables, pkg/kubelet/kubelet_pods.go («Env will override EnvFrom»).
 """

@@ -1,23 +1,22 @@
 """Some node could take the pod if that node were empty.
 
-A pod that asks for more than any node has, or for a label that no node has, stays pending whatever becomes free. The rule refuses
-it if only a larger machine could take it, and nobody adds machines. If a label, a taint or a device plugin may change that, the
-pod gets a warning, unless `whenItMayChange` says otherwise.
+A pod that asks for more than any node has, or for a label that no node has, stays pending whatever becomes free. It is refused
+if only a larger machine could take it, and nobody adds machines. If a label, a taint or a device plugin may change that, it
+gets a warning, unless `whenItMayChange` says otherwise. Nothing is checked while the state of the cluster is not known, nor for
+pods that the default scheduler does not place: those with nodeName, another scheduler, scheduling gates or Kueue, and pods of
+DaemonSets.
 
 Fields read:   the fields that the scheduler reads: resources of all containers, nodeSelector, node affinity, tolerations; the
                claims that spec.resourceClaims names, and claims and their templates when they are created
 Allowed:       a pod that fits on some empty node; GPUs that the policy names in full and no node has now, where nodes may be
-               added: their pools may be empty
+               added
 Refused:       more GPUs, CPU or memory than any one node has, where nobody adds nodes
-Warned about:  the same where nodes may be added: some node has a `spec.providerID` (a cloud, Cluster API, OpenShift, …), or
-               GPUs by DRA; the same where a node may have GPUs that it does not list now; other resources that no node has;
-               labels that no node has; taints that are not tolerated; a combination that no single node has. For these a pod
-               of a controller is never refused: the controller would retry ever later
-DRA:           a warning for a request of a claim that selects more devices than any node has, or devices that no node has.
-               It names the expression, and the values that devices have there.
-
-Nothing is checked while the state of the cluster is not known, nor for pods that the default scheduler does not place: those
-with nodeName, another scheduler, scheduling gates or Kueue, and pods of DaemonSets.
+Warned about:  the same where nodes may be added (some node has a `spec.providerID`, or GPUs by DRA), or where a node may have
+               GPUs that it does not list now; other resources or labels that no node has; taints that are not tolerated; a
+               combination that no single node has. A pod of a controller is never refused for these: the controller would retry
+               ever later
+DRA:           a warning for a request of a claim that selects more devices than any node has, or devices that no node has. It
+               names the expression, and the values that devices have there
 """
 
 from collections.abc import Iterable

@@ -5,11 +5,11 @@ Fields read:   spec.containers[*].resources, spec.initContainers[*].resources, s
 Allowed:       up to `perContainer` GPUs in a container and `perPod` in the pod, counted as the scheduler does: an init
                container uses the GPUs of the containers that start later, a sidecar adds to them
 Refused:       more; with `sizes`, any other number in a container: a pod with 3 GPUs on a node of 8 leaves GPUs unused
-DRA:           `perContainer` and `sizes` hold for each request of a claim, and its devices count for `perPod`. Of alternatives
-               (`firstAvailable`) the largest counts, `allocationMode: All` as all matching devices of the node that has most,
-               `adminAccess` not at all. If neither the devices that a request selects nor the driver of its class tell what
-               it is for, more than `perContainer` give a warning. A claim that is not known yet is checked when it is
-               created. A resource that a DeviceClass stands for counts as its devices do.
+DRA:           `perContainer` and `sizes` hold for each request of a claim, and its devices count for `perPod`: of alternatives
+               (`firstAvailable`) the largest, `allocationMode: All` as all matching devices of the node that has most,
+               `adminAccess` not at all. If neither selectors nor the driver of the class tell what a request is for, more than
+               `perContainer` give a warning. A claim that is not known yet is checked when it is created. A resource that a
+               DeviceClass stands for counts as its devices do
 """
 
 from collections.abc import Iterable, Iterator, Mapping

@@ -1,13 +1,13 @@
 """One container asks for GPUs of one vendor and of one kind.
 
-A container has one GPU runtime, so no node can serve GPUs of two vendors to it. If a container has both whole GPUs and parts of
-GPUs (MIG slices, shares), CUDA sees only one of the two kinds, and the others stay unused.
+A container has one GPU runtime, so no node can give it GPUs of two vendors. If it has whole GPUs and parts (MIG slices,
+shares), CUDA sees only one kind, and the others stay unused.
 
 Fields read:   spec.containers[*].resources, spec.initContainers[*].resources, and the claims that these name
-Allowed:       any number of resources of one vendor that are all whole GPUs, or all parts of GPUs
-Refused:       two vendors; whole GPUs beside parts of GPUs
-DRA:           two vendors are found where the classes of the claims say by their drivers whose GPUs they are. Whole GPUs and
-               parts of GPUs by claims may be together: a claim says itself which devices belong together.
+Allowed:       any number of resources of one vendor that are all whole GPUs, or all parts
+Refused:       two vendors; whole GPUs beside parts
+DRA:           the drivers of the classes of claims say whose GPUs they are. Whole GPUs and parts by claims may be together: a
+               claim says itself which devices belong together
 """
 
 from collections.abc import Iterable, Mapping

@@ -1,13 +1,13 @@
 """Names of GPU resources are spelt right.
 
-To Kubernetes `nvdia.com/gpu`, `nvidia/gpu` or `amd.com/gpus` is a resource like any other: no node has it, and the pod stays
-pending. The names of GPUs are in `gpus` of the policy. Whether a node has them is checked by the rule gpuFits.
+`nvdia.com/gpu`, `nvidia/gpu` or `amd.com/gpus` is on no node, so the pod stays pending. Whether a node has a GPU of `gpus` is
+checked by gpuFits.
 
 Fields read:   names of resources in limits and requests of spec.containers and initContainers
-Allowed:       the names of `gpus`; those of `others` and of docs/vendors.md; names that are not similar to one of `gpus`.
-               Patterns such as `nvidia.com/mig-*` are not compared
+Allowed:       names of `gpus`, of `others` and of docs/vendors.md; names similar to none of `gpus`. Patterns such as
+               `nvidia.com/mig-*` are not compared
 Warned about:  a name that differs from one of `gpus` by a letter or two, by case, by a plural or by its domain
-Not for DRA:   device classes have names of their own.
+Not for DRA:   device classes have names of their own
 """
 
 from collections.abc import Iterable

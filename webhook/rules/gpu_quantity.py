@@ -1,15 +1,13 @@
 """A GPU quantity is a whole number, not negative, and the same in requests and limits.
 
-The API server accepts nothing else either, but its message is about one number at a time, and says "500m" where its author
-wrote 0.5.
+The API server refuses the rest too, between the two webhooks, but reports one number at a time, and writes "500m" for 0.5.
 
 Fields read:   spec.containers[*].resources, spec.initContainers[*].resources, spec.resources
-Allowed:       whole numbers ("2", "2000m") in limits alone, or in limits and requests alike
-Refused:       fractions; negative numbers; text that is no quantity; a request without a limit or with another limit; GPUs in
-               pod-level resources
-Not for DRA:   claims count devices in their own way.
+Allowed:       whole numbers ("2", "2000m") in limits alone, or the same in limits and requests
+Refused:       fractions; negative numbers; text that is no quantity; a request without a limit or unlike it; GPUs in pod-level
+               resources
+Not for DRA:   claims count devices in their own way
 
-The API server checks the same between the two webhooks, so for a pod this rule finds something only in the mutating one.
 Source: ValidateResourceRequirements and validatePodResources, pkg/apis/core/validation/validation.go.
 """
 

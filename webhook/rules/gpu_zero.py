@@ -1,11 +1,11 @@
 """No container has a limit of 0 GPUs, where that is not meant.
 
-Charts write `nvidia.com/gpu: 0` where their GPU is switched off. To Kubernetes that is the same as no such line, so the pod is
-never refused for it. The injector voidDevices hides the GPUs of the node from the container.
+Charts write `nvidia.com/gpu: 0` where their GPU is switched off. No pod is refused for it; the injector voidDevices hides the
+GPUs of the node.
 
 Fields read:   spec.containers[*].resources, spec.initContainers[*].resources
 Warned about:  a limit of 0 GPUs in a container that has no other GPU
-DRA:           the same with a claim as without, since a claim may be for any device.
+DRA:           the same with a claim as without, since a claim may be for any device
 """
 
 from collections.abc import Iterable

@@ -1,13 +1,13 @@
 """No pod joins the process or IPC namespace of the node.
 
 With hostPID a container sees the GPU processes of other pods and can stop them. With hostIPC it reaches the node's MPS server,
-and by that GPUs that it did not ask for. Most pods with GPUs use hostIPC for shared memory: they get a warning only.
+and so GPUs that it did not ask for. Most GPU pods use hostIPC for shared memory, so they get a warning.
 
 Fields read:   spec.hostPID, spec.hostIPC
 Allowed:       hostNetwork, which multi-node training needs
 Refused:       hostPID; hostIPC of a pod without a GPU
 Warned about:  hostIPC of a pod with a GPU
-DRA:           a claim may be for any device, and does not count as a GPU here.
+DRA:           a claim may be for any device, and does not count as a GPU
 """
 
 from collections.abc import Iterable

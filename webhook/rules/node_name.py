@@ -1,12 +1,12 @@
 """The scheduler chooses the node of a pod, not its author.
 
-With spec.nodeName the pod does not pass the scheduler. Then most taints of the node have no effect, and the pod fails at the
-node if its GPUs are in use.
+With spec.nodeName the pod does not pass the scheduler. Then most taints of the node have no effect, and the pod fails there if
+its GPUs are in use.
 
 Fields read:   spec.nodeName of a new pod
 Allowed:       no node name; pods that kubelets register (group `system:nodes`)
 Refused:       a node name set by anybody else
-DRA:           the same: only the scheduler allocates a claim.
+DRA:           the same: only the scheduler allocates a claim
 
 Source: kubelet pkg/kubelet/lifecycle/predicate.go checks only NoExecute taints.
 """

@@ -1,13 +1,12 @@
 """No container asks for a resource that hands out every device of a node.
 
-Some device plugins offer such a resource for their exporter: one of `gpu.intel.com/i915_monitoring` gives all GPUs of the node,
-also those that other pods have. The operators' own pods are in the namespaces of `exempt`.
+Some device plugins offer one for their exporter: `gpu.intel.com/i915_monitoring` gives all GPUs of the node, also those that
+other pods have. The operators' own pods are in the namespaces of `exempt`.
 
 Fields read:   names of resources in limits and requests of spec.containers, initContainers and ephemeralContainers
-Allowed:       all other names; zero of one
-Refused:       the names of `names`, in any other quantity
-Not for DRA:   admin access is what a claim may ask for instead; Kubernetes allows it in namespaces with a label of their own
-               (resource.kubernetes.io/admin-access).
+Refused:       the names of `names`, in any quantity but zero
+Not for DRA:   a claim may ask for admin access instead; Kubernetes allows it in namespaces with the label
+               resource.kubernetes.io/admin-access
 
 Source: intel/intel-device-plugins-for-kubernetes cmd/gpu_plugin (monitoring).
 """

@@ -4,14 +4,13 @@ A pod of high priority preempts the pods of others, and Kubernetes itself lets e
 server keeps the shipped classes that preempt from namespaces that have not opted in (manifests/70-guards.yaml).
 
 Fields read:   spec.priorityClassName, spec.priority
-Allowed:       none; a PriorityClass that exists, or whose value the API server has written into the pod, and that is not reserved
-               for other namespaces: by `reserved`, or since only those entitled to a class of workload (`classes`) may use its
-               PriorityClass
-Refused:       a PriorityClass that the cluster does not have; `system-*` (in all namespaces: this webhook is not called for
-               kube-system); one that `reserved` or `classes` gives to other namespaces
-Warned about:  none in a pod of a pod group (KEP-4671) whose label asks for a class of workload: the
-               scheduler takes no group whose pods have another priority than it has
-Not seen:      a PriorityClass of high value that neither of them names. Only administrators create them.
+Allowed:       none; a PriorityClass that exists, or whose value the API server has written into the pod, unless `reserved`
+               keeps it for other namespaces, or it is that of a class of workload (`classes`) to which only others are entitled
+Refused:       a PriorityClass that the cluster does not have, or that other namespaces alone may use; `system-*` in all
+               namespaces (this webhook is not called for kube-system)
+Warned about:  none in a pod of a pod group (KEP-4671) whose label asks for a class of workload: the scheduler takes no group
+               whose pods have another priority than it has
+Not seen:      a PriorityClass of high value that neither of them names. Only administrators create them
 DRA:           the same.
 """
 

@@ -1,10 +1,9 @@
 """No container is privileged.
 
-A privileged container sees every device of the node, whatever it asks for. On Windows the same is called hostProcess.
+A privileged container sees every device of the node. On Windows the same is called hostProcess.
 
 Fields read:   securityContext.privileged, .procMount, .windowsOptions.hostProcess, .seccompProfile.type, .appArmorProfile.type,
                .seLinuxOptions.type of spec.containers, initContainers and ephemeralContainers; of spec.securityContext too
-Allowed:       privileged and hostProcess that are false or not set
 Refused:       privileged or hostProcess that is true
 Warned about:  settings that confine a container less: procMount Unmasked, a profile of type Unconfined, an SELinux type that is
                not one of `seLinuxTypes` (`spc_t` confines nothing)

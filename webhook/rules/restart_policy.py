@@ -1,12 +1,10 @@
 """Training that has finished is not started again.
 
-With restartPolicy Always, training that has succeeded starts again, and holds its GPUs for ever.
+With restartPolicy Always it starts again, and holds its GPUs for ever.
 
 Fields read:   spec.restartPolicy; the class of workload and the owner
-Allowed:       OnFailure and Never; Always in other classes, and in pods of a Job, PyTorchJob, RayCluster or another controller
-               than those below
-Warned about:  Always, or none, in a training pod without a controller, or of a Deployment, StatefulSet or
-               ReplicationController
+Allowed:       OnFailure and Never; Always in other classes, and in pods of other controllers than those below
+Warned about:  Always, or none, in a training pod without a controller, or of a Deployment, StatefulSet or ReplicationController
 DRA:           the same.
 """
 

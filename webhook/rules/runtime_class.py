@@ -4,10 +4,10 @@ Under a GPU runtime the environment of the image alone can give devices: a CUDA 
 have any name; its handler says which runtime it stands for.
 
 Fields read:   spec.runtimeClassName; the handler of that RuntimeClass, if it is known; resources of all containers
-Allowed:       the classes of `classes`, by name or by handler, in a pod that asks for at least one GPU, or for a part of one by
-               KAI or Run:ai, whose webhook sets the class; any other class
-Refused:       the classes of `classes` in any other pod
-DRA:           a claim may be for any device, and does not count as a GPU here: CDI gives its devices under any runtime.
+Allowed:       any class that is not one of `classes`; these in a pod that asks for at least one GPU, or for a part of one by
+               KAI or Run:ai, whose webhook sets the class
+Refused:       the classes of `classes`, by name or by handler, in any other pod
+DRA:           a claim may be for any device, and does not count as a GPU: CDI gives its devices under any runtime
 """
 
 from collections.abc import Iterable

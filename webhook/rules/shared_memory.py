@@ -1,16 +1,16 @@
 """A container with several GPUs has shared memory of more than 64 MiB.
 
-Processes of one container exchange data by files in /dev/shm: NCCL between GPUs, PyTorch from its data loaders. It has 64 MiB.
-When it is full, NCCL ends with an error or hangs, and data loaders die of a bus error. A volume in memory has no such size; what
-is written to it counts against the memory limit of the container.
+NCCL and the data loaders of PyTorch exchange data by files in /dev/shm, which has 64 MiB. When it is full, NCCL ends with an
+error or hangs, and data loaders die of a bus error. A volume in memory has no such size; what is in it counts against the
+memory limit of the container.
 
 Fields read:   whole GPUs of spec.containers and initContainers, and their volumeMounts; spec.volumes; spec.hostIPC;
                metadata.annotations
-Allowed:       a memory-backed emptyDir at /dev/shm, or a volume of another kind there; /dev of the node; hostIPC, by which
-               the container has the shared memory of the node; the annotations of `annotations`; fewer GPUs than `gpus`
+Allowed:       a memory-backed emptyDir at /dev/shm, or a volume of another kind there; /dev of the node; hostIPC, which gives
+               the shared memory of the node; the annotations of `annotations`; fewer GPUs than `gpus`
 Warned about:  no volume at /dev/shm, or an emptyDir on the disk of the node
-Not for DRA:   how many devices a claim brings is not known here. Nor for parts of GPUs, nor in a template of KubeRay, which
-               mounts the volume itself.
+Not for:       parts of GPUs; DRA, where the number of GPUs is in the claim; templates of KubeRay, which mounts the volume
+               itself
 
 Source: containerd internal/cri/server/podsandbox (DevShm), CRI-O internal/lib/sandbox (DefaultShmSize), NCCL's troubleshooting
 guide, KubeRay ray-operator/controllers/ray/common/pod.go (addEmptyDir).

@@ -1,16 +1,16 @@
 """The replicas of a workload are spread over nodes.
 
-Rules see pods after the injectors, and the injector `topologySpread` adds a missing constraint. So this rule finds something
-only if that injector is off or does not act, for example on pods whose GPUs come by DRA.
-
-For a workload with a HorizontalPodAutoscaler its maxReplicas counts. If the autoscaler is applied after the workload, the warning
-about its new pods goes to their controller, so it is visible in logs and metrics only.
+The injector `topologySpread` adds a missing constraint before rules see the pod. So this rule finds something only where that
+injector is off or does not act, for example on pods whose GPUs come by DRA. With a HorizontalPodAutoscaler its maxReplicas
+counts; if it is applied after the workload, the warning about new pods goes to their controller, so only logs and metrics show
+it.
 
 Fields read:   spec.topologySpreadConstraints and spec.affinity.podAntiAffinity; the replicas of the template's workload; the
                HorizontalPodAutoscaler of the workload, found by the pod's controller and its label pod-template-hash
-Allowed:       either of the two; fewer than `replicas`; Jobs, whose pods gain from being close together
+Allowed:       a topology spread constraint or a pod anti-affinity; fewer than `replicas`; Jobs, whose pods gain from being
+               close together
 Warned about:  neither, in a Deployment, StatefulSet or ReplicaSet of GPU pods
-DRA:           a claim counts as a GPU.
+DRA:           a claim counts as a GPU
 """
 
 from collections.abc import Iterable

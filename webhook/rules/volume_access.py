@@ -1,14 +1,14 @@
 """Replicas do not share a volume that only one node, or only one pod, can use.
 
-The scheduler and Kubernetes let the replicas go to several nodes. A volume with access mode ReadWriteOnce is then attached to the
-first of these, and the pods on the others wait in ContainerCreating. With ReadWriteOncePod all pods but one stay pending.
+A volume with access mode ReadWriteOnce is attached to the node of the first replica, and replicas on other nodes wait in
+ContainerCreating. With ReadWriteOncePod all pods but one stay pending.
 
 Fields read:   spec.volumes[*].persistentVolumeClaim of a template; the replicas of its workload; the HorizontalPodAutoscaler
                that scales it; the access modes of the claims (of their volumes, once bound), if they are known
 Allowed:       one replica; claims that several nodes can use; the claims that a StatefulSet makes for each of its pods; claims
                that do not exist yet
 Warned about:  more than one replica with a claim that has no access mode but ReadWriteOnce and ReadWriteOncePod
-DRA:           a claim for devices counts as a GPU; which devices it is for does not matter.
+DRA:           a claim for devices counts as a GPU; which devices it is for does not matter
 """
 
 from collections.abc import Iterable

@@ -21,7 +21,7 @@ class ServeSettings(BaseModel):
     model_config = ConfigDict(frozen=True, extra="forbid", use_attribute_docstrings=True)
 
     host: str = "::"
-    """Address to listen on, for both ports. `::` is all addresses, of IPv4 too: a pod may have those of one family only."""
+    """Address to listen on, for both ports. `::` is all addresses, IPv4 too."""
     port: int = Field(8443, ge=0, le=65535)
     """HTTPS port of /mutate and /validate. 0 takes a free one."""
     ops_port: int = Field(8080, ge=0, le=65535)
@@ -29,7 +29,7 @@ class ServeSettings(BaseModel):
     cluster: Path | None = None
     """A file with the objects of a cluster, used in place of an API server."""
     kubeconfig: Path | None = None
-    """A kubeconfig, to reach the API server from outside the cluster. Without it, the service account of the pod is used."""
+    """A kubeconfig, to run outside the cluster. Without it, the ServiceAccount of the pod is used."""
     policy: str | None = None
     """A policy file, or `default` for the shipped policy, in place of the ConfigMap."""
     tls_cert: Path | None = None
@@ -47,12 +47,12 @@ class ServeSettings(BaseModel):
     secret: str = "gpu-admission-tls"  # noqa: S105  its name
     """Name of the Secret with the certificates that it issues."""
     webhook_configuration: str = "gpu-admission"
-    """Name of both webhook configurations, whose caBundle is kept up to date."""
+    """Name of both webhook configurations, whose `caBundle` it keeps up to date."""
     replica: str = ""
     """Name of this replica, in a pod the pod's name. Each replica prefers its own part of the nodes."""
     max_age: float = Field(60.0, gt=0)
-    """Seconds without news from a watch after which the cluster state is too old to choose nodes. If the API server answers
-    other requests meanwhile, the replica is not ready any more."""
+    """Seconds without news from a watch after which no node is chosen. If the API server answers other requests meanwhile, the
+    replica is not ready any more."""
     events: bool = False
     """Write Events in namespaces that have opted in. `manifests/components/events` grants the permission."""
     prometheus_ca: Path | None = None

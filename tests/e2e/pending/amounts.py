@@ -99,11 +99,11 @@ AMOUNTS = [
         waits(), fix=offering(**{GPU: "8"}), happens=no_gpus,
     ),
     short(
-        "GPUs that are free but apart", "gpusFragmented", "GPUs are free but apart: 8 nvidia.com/gpu asked for; free on nodes p-a, p-b: 8 in all, at most 4 on one",
+        "GPUs that are free, but on several nodes", "gpusFragmented", "GPUs are free, but on several nodes: 8 nvidia.com/gpu asked for; free on nodes p-a, p-b: 8 in all, at most 4 on one",
         waits(8), two(), before=[held("one", 4), held("two", 4, "p-b")], advises="ask for 4 in each of more pods",
     ),
     short(
-        "two free here and two there", "gpusFragmented", "GPUs are free but apart: 4 nvidia.com/gpu asked for", waits(4), [node("p-a", 4), node("p-b", 4)],
+        "two free here and two there", "gpusFragmented", "GPUs are free, but on several nodes: 4 nvidia.com/gpu asked for", waits(4), [node("p-a", 4), node("p-b", 4)],
         before=[held("one", 2), held("two", 2, "p-b")], advises="ask for 2 in each of more pods",
     ),
     taken("GPUs that a Job has", 4, "node p-a: 2 in all, at most 2 on one", held("other", 6)),

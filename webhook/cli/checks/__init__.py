@@ -1,4 +1,8 @@
-"""The checks of `gpu-admission doctor`: of the installation, the policy and the cluster. Each is a function and a line here."""
+"""The checks of `gpu-admission doctor`: of the installation, the policy and the cluster. Each is a function and a line here.
+
+To add one: also a row in docs/documents.md, and a case in `tests/cli/checks/test_problems.py` that breaks what it looks at, or in
+`tests/e2e/test_doctor.py` if only a cluster writes that.
+"""
 
 from collections.abc import Iterator
 from typing import Final

@@ -78,17 +78,17 @@ def diff(
     kubeconfig: options.Kubeconfig = None,
     context: options.Context = None,
 ) -> None:
-    """Show which pods would be refused, changed or placed otherwise under another policy. Exit status 1 if one would be refused
-    that is not refused now.
+    """Show which pods another policy would refuse, change or place otherwise. Exit status 1 if it would refuse one that is not
+    refused now.
 
-    `gpu-admission policy diff new.yaml`: the GPU pods of namespaces that have opted in. `… new.yaml -f audit.log`: pods that an
-    API server recorded (level Request), each as if it were the only new one. `… -f manifests/`: a folder.
+    `gpu-admission policy diff new.yaml` is about the GPU pods of namespaces that have opted in. With `-f audit.log` it is about
+    pods that an API server recorded (level Request), each as if it were the only new one; with `-f manifests/` about manifests.
 
-    Without a policy, what that of the cluster would do with pods on which the webhook has not decided: `gpu-admission policy diff
-    -n my-team` before a namespace opts in. The right to list its pods is enough, but then rules that read nodes find nothing.
-    With -A: all namespaces, as if all had. Workloads without pods count too: what is suspended, has 0 replicas, or is a
-    CronJob. Pods that run stay as they are. `-o wide` shows every finding, and pods for which
-    nothing changes.
+    Before a namespace opts in, `gpu-admission policy diff -n my-team` shows what the policy of the cluster would do with
+    pods on which the webhook has not decided. The right to list these pods is enough, but then rules that read nodes find
+    nothing. With -A: all namespaces, as if all had opted in. A workload without pods (suspended, with 0 replicas, a CronJob)
+    counts as the pods that it would make. Pods that run stay as they are. `-o wide` also shows every finding, and pods for
+    which nothing changes.
     """
     matches, errors = selector(labels), list[BadInput]()
     if files:

@@ -35,14 +35,14 @@ def export(
     kubeconfig: options.Kubeconfig = None,
     context: options.Context = None,
 ) -> None:
-    """Print the static part of a policy as admission policies of the API server, for `kubectl apply -f -`.
+    """Print the static part of a policy as admission policies, which the API server enforces also while no replica answers.
 
     Example: `gpu-admission policy export policy.yaml | kubectl apply -f -`.
-    The API server enforces them also while the webhook is away. Left out is what needs the state of the cluster, such as the
-    choice of a node; a comment at the top lists it. The MutatingAdmissionPolicies need Kubernetes 1.36 or newer.
+    What needs the state of the cluster is left out, for example the choice of a node; a comment at the top lists it. The
+    MutatingAdmissionPolicies need Kubernetes 1.36 or newer.
 
-    With --conditions: a patch of ValidatingWebhookConfiguration gpu-admission, for a policy that refuses more than the shipped
-    one in pods that ask for no device, for `kubectl patch --patch-file` or the `patches` of a kustomization.
+    --conditions prints instead a patch of ValidatingWebhookConfiguration gpu-admission, for `kubectl patch --patch-file` or the
+    `patches` of a kustomization. A policy needs it if it refuses more than the shipped one in pods that ask for no device.
     """
     loaded, whose = policy_alone(policy, file, kubeconfig, context)
     say(f"of {whose}", "dim")

@@ -14,7 +14,8 @@ from webhook.whatif.offline import policy_named
 def lint(
     file: Annotated[str, typer.Argument(metavar="FILE|-", help="A policy, or the ConfigMap that holds it.")],
 ) -> None:
-    """Check a policy: unknown keys, wrong values, settings that contradict each other, with line numbers.
+    """Check a policy for unknown keys, wrong values, and settings that contradict each other. Each mistake is named with its
+    line.
 
     Example: `gpu-admission policy lint policy.yaml`. Exit status 1 if there is a mistake. What depends on the cluster is only
     warned about.

@@ -202,11 +202,11 @@ def test(
         ),
     ] = None,
 ) -> None:
-    """Try cases: each is a pod, a policy, a cluster, and the expected decision. Differences are shown as a diff.
+    """Run test cases of a policy. Each is a pod, a policy, a cluster, and the expected decision; differences are shown as a diff.
 
     Example: `gpu-admission policy test policy-tests/`, with a file `pods.test.yaml` there:
     `cases: [{name: one GPU, pod: pod.yaml, expect: {outcome: changed, findings: []}}]`. docs/cli.md has all keys.
-    --policy tries another policy on the same cases. Exit status 1 if a case fails, 2 if one could not be tried.
+    --policy tries another policy on the same cases. Exit status 1 if a case fails, 2 if one could not be run.
     """
     rules = policy_named(policy) if policy is not None else None
     results = [result for file in files_in(folder) for result in try_cases(file, rules)]

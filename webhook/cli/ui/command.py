@@ -45,11 +45,11 @@ def ui(
     kubeconfig: options.Kubeconfig = None,
     context: options.Context = None,
 ) -> None:
-    """Show a page: the GPUs of each node and who has them, why pods wait, and the last decisions.
+    """Show the GPUs of each node in a browser: who has them, why pods wait, and the last decisions.
 
-    The page follows the cluster. It is served on 127.0.0.1 only, to those who have its address, and changes nothing. On another
-    machine: `ssh -L PORT:127.0.0.1:PORT`. With `--html FILE` it is one file that loads nothing and can be sent to somebody.
-    Nothing is installed in the cluster. Example: `gpu-admission ui --open`.
+    Example: `gpu-admission ui --open`. Nothing is installed in the cluster, and nothing is changed. The page follows the cluster.
+    It is served on 127.0.0.1 only, to those who have its address; for a page on another machine use `ssh -L
+    PORT:127.0.0.1:PORT`. `--html FILE` writes it as one file that loads nothing.
     """
     kinds = (
         KINDS if html is None else (*dict.fromkeys((*KINDS, *READ)),)

@@ -1,4 +1,9 @@
-"""Causes of waiting: their words, and the order in which a person looks at them."""
+"""Causes of waiting: their words, and the order in which a person looks at them.
+
+To add one: a word here, a function that finds it, a row in docs/waiting.md, and a case with its fix on the real scheduler in
+`tests/e2e/pending/`. A `Fix` is words, a command as a list of arguments, and, if it can be tried, the pod with the change or the
+pods that end.
+"""
 
 from __future__ import annotations
 

@@ -215,7 +215,7 @@ def _taken(case: Case, name: str, amount: int, off: Mask, able: Mask, asks: str)
         each = max(0, best - stays)
         fixes = [Fix(f"ask for {each} in each of more pods", pod=change(str(each)))] if each else []
         fixes = [*fixes, Fix("let one node be emptied"), *waits, *back]
-        return s.cause("gpusFragmented", f"GPUs are free but apart: {amounts}", off, alone, *fixes)
+        return s.cause("gpusFragmented", f"GPUs are free, but on several nodes: {amounts}", off, alone, *fixes)
     more = () if case.daemon and waits else (Fix("add a node"),)
     fixes = [*_less(case, name, amount, best, more=where), *waits, *back, *more]
     return s.cause("gpusTaken", f"all GPUs are taken: {amounts}", off, alone, *fixes)
