@@ -41,16 +41,18 @@ def fields(injector: Injector) -> str:
     return re.split(r"\.(?:\s|$)", " ".join(text.partition("\n\n")[0].split()))[0]
 
 
-def lines(folder: str = "", injectors: Injectors = Injectors()) -> Iterator[str]:  # noqa: B008  it is immutable
-    """A row for each injector. `folder`: where docs/beside.md is, from the page of those who add one, who see the fields too."""
-    yield from (
-        "",
-        f"| injector |{' fields |' * bool(folder)} {' | '.join(READERS)} |",
-        "|---" * (len(READERS) + 1 + bool(folder)) + "|",
-    )
+def lines(injectors: Injectors = Injectors()) -> Iterator[str]:  # noqa: B008  it is immutable
+    """A row for each injector: what each reader does with what it adds."""
+    yield from ("", f"| injector | {' | '.join(READERS)} |", "|---" * (len(READERS) + 1) + "|")
     for name, injector in named(injectors):
-        off = "" if injector.enabled else " (off by default)"
-        written = f" {fields(injector)} |" if folder else ""
-        row = f"| `{name}`{off} |{written} {' | '.join(read_by(injector).values())} |"
-        yield row.replace("](#", "](beside.md#").replace("](", f"]({folder}") if folder else row
+        yield f"| `{name}`{'' if injector.enabled else ' (off by default)'} | {' | '.join(read_by(injector).values())} |"
+    yield ""
+
+
+def in_short(injectors: Injectors = Injectors()) -> Iterator[str]:  # noqa: B008  it is immutable
+    """A row for each injector: what it writes, and who reads that."""
+    yield from ("", "| injector | writes | read by |", "|---|---|---|")
+    for name, injector in named(injectors):
+        who = [reader for reader, does in read_by(injector).items() if does != "nothing"]
+        yield f"| `{name}` | {fields(injector)} | {'all' if who == [*READERS] else ', '.join(who)} |"
     yield ""

@@ -7,7 +7,6 @@ import asyncio
 import re
 from collections import Counter
 from collections.abc import Callable, Iterator
-from functools import partial
 from pathlib import Path
 from typing import Any, Final
 
@@ -169,7 +168,7 @@ PAGES: Final[dict[str, dict[str, Callable[[], Iterator[str]]]]] = {
     "placement.md": {"criteria": _criteria},
     "operations.md": {"settings": _settings_of_the_server},
     "beside.md": {"readers": readers.lines},
-    "../CONTRIBUTING.md": {"readers": partial(readers.lines, "docs/")},
+    "../CONTRIBUTING.md": {"readers": readers.in_short},
 }
 """The generated parts of each page."""
 
