@@ -3,9 +3,8 @@
 The API server refuses the rest too, between the two webhooks, but reports one number at a time, and writes "500m" for 0.5.
 
 Fields read:   spec.containers[*].resources, spec.initContainers[*].resources, spec.resources
-Allowed:       whole numbers ("2", "2000m") in limits alone, or the same in limits and requests
-Refused:       fractions; negative numbers; text that is no quantity; a request without a limit or unlike it; GPUs in pod-level
-               resources
+Refused:       all but whole numbers ("2", "2000m") in limits alone, or the same in limits and requests: fractions; negative
+               numbers; text that is no quantity; a request without a limit; GPUs in pod-level resources
 Not for DRA:   claims count devices in their own way
 
 Source: ValidateResourceRequirements and validatePodResources, pkg/apis/core/validation/validation.go.
