@@ -82,7 +82,7 @@ def _number(quantity: Any, path: str, container: Container, name: str, context: 
     where, wanted = f" in container {quoted(container.name)}", "a whole number of GPUs"
     seen, value = f"{quoted(quantity)}{where}", _value(quantity)
     if value is None:
-        return Finding(path, seen, wanted, "Write a number without a unit, as 1")
+        return Finding(path, seen, wanted, "Write a number without a unit, for example 1")
     if value < 0:
         fix = "Ask for the number of GPUs that the container needs, or remove the line"
         return Finding(path, seen, f"{wanted}, not below zero", fix)
