@@ -102,6 +102,16 @@ class AskedPod:
         return tuple(containers(self.json))
 
     @cached_property
+    def whole_gpus(self) -> list[tuple[Container, int]]:
+        """Containers and sidecars that have whole GPUs, each with the number of these."""
+        kind, found = self.gpus.kind, list[tuple[Container, int]]()
+        for container in self.containers:
+            count = sum([n for name, n in container.gpu_counts(self.gpus).items() if kind(name) == "whole"])
+            if count and (container.list_name == "containers" or container.sidecar):
+                found.append((container, count))
+        return found
+
+    @cached_property
     def gpu_names(self) -> frozenset[str]:
         """The GPU resources that it names in any quantity but zero, malformed ones included."""
         return self._named[0]
@@ -177,7 +187,7 @@ class AskedPod:
 
 
 _OF_METADATA: Final = ("namespace", "owner", "identity")
-_OF_CONTAINERS: Final = ("containers", "gpu_names", "names_zero_gpus", "_named", "other_gpus")
+_OF_CONTAINERS: Final = ("containers", "whole_gpus", "gpu_names", "names_zero_gpus", "_named", "other_gpus")
 """Properties of a pod that depend on its metadata alone, and on that and its containers."""
 
 
