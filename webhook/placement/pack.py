@@ -135,9 +135,7 @@ class Valuation:
         """By kind of pod, state and row: the square of the part of the pod that the row can hold; 0 if even the empty node
         cannot hold all of it. Also replaces negative values in `amounts`."""
         np.maximum(amounts, _EMPTY, out=amounts)
-        part = self._pods_per_unit[0] * amounts[0]
-        for per, amount in zip(self._pods_per_unit[1:], amounts[1:], strict=True):
-            np.minimum(part, per * amount, out=part)
+        part: Floats = np.minimum.reduce(self._pods_per_unit * amounts[:, None], axis=0)
         possible = part[:, -1] >= _WHOLE
         if self._confined:
             possible &= self._reach[:, model]
