@@ -56,8 +56,8 @@ _UNKNOWN = Option("", None)
 def gpus_used(spec: Mapping[str, Any], script: str, gpus: int, alone: bool) -> tuple[Option, str]:
     """The number of GPUs that the program in container `spec` is told to use, and the field that says so: "args" or "env".
 
-    `script`: what `script_of` says of it. `gpus` is the number that the container has. The returned number is None if nothing is known, or if `gpus` may be right.
-    `alone`: the program runs in this pod only, and not in several pods together.
+    `script`: what `script_of` says of it. `gpus` is the number that the container has. The returned number is None if nothing is
+    known, or if `gpus` may be right. `alone`: the program runs in this pod only, and not in several pods together.
     """
     if parallelism := _options(spec, script):
         return _for_one_container(parallelism, gpus, alone), "args"

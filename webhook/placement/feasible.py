@@ -196,9 +196,9 @@ class Feasible:
         asked = [each for each in self._requests if each[0] not in self._claimed]
         if not all([name in free for name, _ in asked]) or not asked:
             return np.full(nodes.columns.alive[rows].shape, not asked)
-        amounts = np.array([free[name][rows] for name, _ in asked])
-        enough: Mask = (amounts >= np.array([[amount] for _, amount in asked])).all(axis=0)
-        return enough
+        enough = np.array([free[name][rows] for name, _ in asked]) >= np.array([[amount] for _, amount in asked])
+        mask: Mask = np.logical_and.reduce(enough, axis=0)
+        return mask
 
     def ever(self, nodes: Nodes) -> Mask:
         """Which of all rows could take the pod with all that is installed there, also what a plugin does not offer now."""

@@ -93,9 +93,7 @@ class Valuation:
         if popular and gpus:
             self._price = self._fair_prices(columns)
 
-    def judged(
-        self, columns: Columns, rows: Rows, pod_requests: PodRequests
-    ) -> tuple[Floats, NDArray[np.bool_]]:
+    def judged(self, columns: Columns, rows: Rows, pod_requests: PodRequests) -> tuple[Floats, NDArray[np.bool_]]:
         """How much worth each row loses if `pod_requests` goes there, in GPUs of an average pod, plus `_FULLNESS` of what stays
         free; and which rows a popular kind of pod needs unchanged.
 
