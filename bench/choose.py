@@ -38,7 +38,7 @@ from webhook.state.objects import REQUIRED, ListKind
 from webhook.state.state import ClusterState
 
 SIZES = (1_213, 5_000, 20_000, 65_000)
-AIMS = {1_213: 0.1, 5_000: 0.2, 20_000: 0.5, 65_000: 1.0}
+AIMS = {1_213: 0.5, 65_000: 2.0}
 """The 99th percentile that is aimed at, in milliseconds, by the number of nodes."""
 GPUS = Gpus([GpuName("nvidia.com/gpu", "whole")])
 _SETTINGS = PlacementSettings()

@@ -2,7 +2,9 @@
 
 from typing import Any
 
-from tests.builders import Case, case, container
+import pytest
+
+from tests.builders import case, container
 from tests.controlplane.objects import pod
 from webhook.rules.capabilities import Capabilities
 
@@ -13,30 +15,38 @@ def adding(*names: str, container_name: str = "main") -> dict[str, Any]:
     return container(container_name, securityContext={"capabilities": {"add": list(names)}})
 
 
-ALLOWED: dict[str, Case] = {
-    "none": case(pod()),
-    "what RDMA and debuggers need": case(
-        pod(containers=[adding("IPC_LOCK", "SYS_PTRACE", "NET_BIND_SERVICE", "MKNOD", "NET_ADMIN", "SYS_NICE")])
+ALLOWED = [
+    pytest.param(case(pod()), id="none"),
+    pytest.param(
+        case(pod(containers=[adding("IPC_LOCK", "SYS_PTRACE", "NET_BIND_SERVICE", "MKNOD", "NET_ADMIN", "SYS_NICE")])),
+        id="what RDMA and debuggers need",
     ),
-    "all of them dropped": case(pod(containers=[container(securityContext={"capabilities": {"drop": ["ALL"]}})])),
-    "a security context without any": case(pod(containers=[container(securityContext={"capabilities": None})])),
-    "one that the policy allows": case(pod(containers=[adding("SYS_ADMIN")]), rule=Capabilities(denied=("ALL",))),
-}
+    pytest.param(
+        case(pod(containers=[container(securityContext={"capabilities": {"drop": ["ALL"]}})])), id="all of them dropped"
+    ),
+    pytest.param(
+        case(pod(containers=[container(securityContext={"capabilities": None})])), id="a security context without any"
+    ),
+    pytest.param(
+        case(pod(containers=[adding("SYS_ADMIN")]), rule=Capabilities(denied=("ALL",))), id="one that the policy allows"
+    ),
+]
 
 _END = "wanted no capability that opens devices past the GPU limit. Remove it: GPUs need none, RDMA needs IPC_LOCK, debuggers need SYS_PTRACE. GPU profilers read counters without any where the driver of the node has NVreg_RestrictProfilingToAdminUsers=0."
 _DENIED = (
     *("SYS_ADMIN", "cap_sys_module", "All", "SYS_RAWIO", "CAP_SYS_RAWIO", "Dac_Read_Search", "cap_dac_read_search"),
     *("SYS_BOOT", "BPF", "CAP_PERFMON", "SYS_ADMİN"),
 )
-REFUSED: dict[str, tuple[Case, list[str]]] = {
-    "each of those that open devices, in any spelling": (
+REFUSED = [
+    pytest.param(
         case(pod(containers=[adding("IPC_LOCK", *_DENIED)])),
         [
             f'spec.containers[0].securityContext.capabilities.add[{index}]: saw "{name}" in container "main", {_END}'
             for index, name in enumerate(_DENIED, start=1)
         ],
+        id="each of those that open devices, in any spelling",
     ),
-    "every kind of container": (
+    pytest.param(
         case(
             pod(
                 containers=[adding("IPC_LOCK")],
@@ -48,5 +58,6 @@ REFUSED: dict[str, tuple[Case, list[str]]] = {
             f'spec.{kind}[0].securityContext.capabilities.add[0]: saw "SYS_ADMIN" in container "{name}", {_END}'
             for kind, name in (("initContainers", "setup"), ("ephemeralContainers", "debug"))
         ],
+        id="every kind of container",
     ),
-}
+]

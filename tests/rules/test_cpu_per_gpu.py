@@ -6,7 +6,7 @@ from typing import Any
 import pytest
 from pydantic import ValidationError
 
-from tests.builders import GPU, Case, ClusterFacts, case, sidecar
+from tests.builders import GPU, ClusterFacts, case, sidecar
 from tests.controlplane.objects import pod
 from webhook.framework.resources_per_gpu import PerGpu
 from webhook.policy.model import Policy
@@ -21,21 +21,29 @@ def asking(gpu: int, **requests: str) -> dict[str, Any]:
 
 
 ENOUGH = {"cpu": "8", "memory": "32Gi"}
-ALLOWED: dict[str, Case] = {
-    "enough for two GPUs": case(pod(containers=[asking(2, cpu="16", memory="64Gi")])),
-    "more than enough": case(pod(containers=[asking(1, cpu="64", memory="1Ti")])),
-    "less, for inference": case(pod(containers=[asking(1, cpu="4", memory="8Gi")]), workload="inference"),
-    "a limit, which stands in for the request": case(
-        pod(containers=[{"name": "main", "resources": {"limits": {GPU: "1", "cpu": "8", "memory": "32Gi"}}}])
+ALLOWED = [
+    pytest.param(case(pod(containers=[asking(2, cpu="16", memory="64Gi")])), id="enough for two GPUs"),
+    pytest.param(case(pod(containers=[asking(1, cpu="64", memory="1Ti")])), id="more than enough"),
+    pytest.param(
+        case(pod(containers=[asking(1, cpu="4", memory="8Gi")]), workload="inference"), id="less, for inference"
     ),
-    "nothing, in a class that has no numbers": case(pod(containers=[asking(1)]), workload="development"),
-    "nothing, beside a slice": case(
-        pod(containers=[{"name": "m", "resources": {"limits": {"nvidia.com/mig-1g.10gb": "1"}}}])
+    pytest.param(
+        case(pod(containers=[{"name": "main", "resources": {"limits": {GPU: "1", "cpu": "8", "memory": "32Gi"}}}])),
+        id="a limit, which stands in for the request",
     ),
-    "nothing in an init container, which runs alone": case(pod(requests=ENOUGH, init=[asking(1)])),
-    "CPU and memory of the whole pod": case(pod(containers=[asking(1)], resources={"requests": ENOUGH})),
-    "a quantity that is none": case(pod(containers=[asking(1, cpu="many")])),
-}
+    pytest.param(
+        case(pod(containers=[asking(1)]), workload="development"), id="nothing, in a class that has no numbers"
+    ),
+    pytest.param(
+        case(pod(containers=[{"name": "m", "resources": {"limits": {"nvidia.com/mig-1g.10gb": "1"}}}])),
+        id="nothing, beside a slice",
+    ),
+    pytest.param(case(pod(requests=ENOUGH, init=[asking(1)])), id="nothing in an init container, which runs alone"),
+    pytest.param(
+        case(pod(containers=[asking(1)], resources={"requests": ENOUGH})), id="CPU and memory of the whole pod"
+    ),
+    pytest.param(case(pod(containers=[asking(1, cpu="many")])), id="a quantity that is none"),
+]
 
 
 def message(seen: str, least: str, wanted: str = "8 to 16 CPUs and 32Gi to 64Gi per GPU for training") -> list[str]:
@@ -46,63 +54,77 @@ def message(seen: str, least: str, wanted: str = "8 to 16 CPUs and 32Gi to 64Gi 
     ]
 
 
-REFUSED: dict[str, tuple[Case, list[str]]] = {
-    "neither": (
+REFUSED = [
+    pytest.param(
         case(pod(containers=[asking(1)])),
         message('no CPU and no memory for 1 GPU in container "main"', "8 32Gi"),
+        id="neither",
     ),
-    "too little CPU": (
+    pytest.param(
         case(pod(containers=[asking(4, cpu="1500m", memory="128Gi")])),
         message('1.5 CPUs and 128Gi for 4 GPUs in container "main"', "32 128Gi"),
+        id="too little CPU",
     ),
-    "too little memory, for inference": (
+    pytest.param(
         case(pod(containers=[asking(1, cpu="4", memory="512Mi")]), workload="inference"),
         message(
             '4 CPUs and 512Mi for 1 GPU in container "main"',
             "4 8Gi",
             "4 to 8 CPUs and 8Gi to 16Gi per GPU for inference",
         ),
+        id="too little memory, for inference",
     ),
-    "a sidecar with too little": (
+    pytest.param(
         case(pod(requests=ENOUGH, init=[sidecar("s") | {"resources": asking(1, cpu="1", memory="64Mi")["resources"]}])),
         [message('1 CPU and 64Mi for 1 GPU in container "s"', "8 32Gi")[0].replace("containers", "initContainers")],
+        id="a sidecar with too little",
     ),
-}
+]
 
 
 SPOT = ClusterFacts(offers={"spot": {GPU: 4, "cpu": 16, "memory": 64 << 30}})
 """Nodes with 4 CPUs and 16 GiB for each GPU, of which pods may have four fifths."""
 SHARED = CpuPerGpu(node_share=80)
-ALLOWED |= {
-    "all that a node can give": case(
-        pod(containers=[asking(1, cpu="3200m", memory="12.5Gi")]), cluster=SPOT, rule=SHARED
+ALLOWED += [
+    pytest.param(
+        case(pod(containers=[asking(1, cpu="3200m", memory="12.5Gi")]), cluster=SPOT, rule=SHARED),
+        id="all that a node can give",
     ),
-    "all that a node can give beside a container without GPUs": case(
-        pod(
-            containers=[asking(1, cpu="1200m", memory="12.5Gi"), {"name": "b", "resources": {"requests": {"cpu": "2"}}}]
+    pytest.param(
+        case(
+            pod(
+                containers=[
+                    asking(1, cpu="1200m", memory="12.5Gi"),
+                    {"name": "b", "resources": {"requests": {"cpu": "2"}}},
+                ]
+            ),
+            cluster=SPOT,
+            rule=SHARED,
         ),
-        cluster=SPOT,
-        rule=SHARED,
+        id="all that a node can give beside a container without GPUs",
     ),
-}
-REFUSED |= {
-    "less than a node can give": (
+]
+REFUSED += [
+    pytest.param(
         case(pod(containers=[asking(2, cpu="4", memory="8Gi")]), cluster=SPOT, rule=SHARED),
         message(
             '4 CPUs and 8Gi for 2 GPUs in container "main"',
             "6.4 25Gi",
             "3.2 CPUs and 12.5Gi per GPU, which every node with as many GPUs can give",
         ),
+        id="less than a node can give",
     ),
-    "the usual where no node has as many GPUs": (
+    pytest.param(
         case(pod(containers=[asking(8, cpu="32", memory="256Gi")]), cluster=SPOT, rule=SHARED),
         message('32 CPUs and 256Gi for 8 GPUs in container "main"', "64 256Gi"),
+        id="the usual where no node has as many GPUs",
     ),
-    "the usual while the nodes are not known": (
+    pytest.param(
         case(pod(containers=[asking(1, cpu="4", memory="32Gi")]), cluster=replace(SPOT, fresh=False), rule=SHARED),
         message('4 CPUs and 32Gi for 1 GPU in container "main"', "8 32Gi"),
+        id="the usual while the nodes are not known",
     ),
-}
+]
 
 
 def test_who_does_as_the_message_says_fits_and_is_told_nothing_more() -> None:

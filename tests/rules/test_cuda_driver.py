@@ -40,42 +40,54 @@ def requires(requirement: Any, *nodes: Mapping[str, str], **env: Any) -> Case:
 
 
 _BRANDS = "cuda>=13.0 brand=unknown,driver>=535,driver<536 brand=tesla,driver>=550,driver<551"
-ALLOWED: dict[str, Case] = {
-    "the same version": image(CUDA_13.replace("13.0", "12.4")),
-    "an older one": image(CUDA_13.replace("13.0", "11.8")),
-    "a newer one of the same major version": image(CUDA_13.replace("13.0", "12.9")),
-    "of two drivers one is new enough": image(CUDA_13, R550, R580),
-    "of one node it is not known": image(CUDA_13, R550, {}),
-    "nobody knows it": image(CUDA_13, {}),
-    "labels that are no version": image(CUDA_13, {f"{OF}cuda.runtime-version.major": "twelve"}),
-    "no node could take it, which gpuFits says": case(pod(containers=[container(image=CUDA_13)]), nodes=Obstructed()),
-    "the state of the cluster is not known": case(pod(containers=[container(image=CUDA_13)])),
-    "it brings cuda-compat, on a GPU for data centres": image(BASE),
-    "PyTorch's image for developers, which is built on that": image(CUDA_13.replace("runtime", "devel")),
-    "an image that does not tell its CUDA": image("nvcr.io/nvidia/pytorch:25.08-py3", driver("11.4")),
-    "one of a similar name": image("team/notnvidia/cuda:13.0.2-base", driver(model=RTX)),
-    "a tag without a version": image("nvidia/cuda:latest", driver(model=RTX)),
-    "by its digest alone": image("nvidia/cuda@sha256:13.0.2-", driver(model=RTX)),
-    "a registry with a port": image("registry:13.0/nvidia/cuda", driver(model=RTX)),
-    "from before minor version compatibility": image("nvidia/cuda:10.2-base", driver("9.0", model=RTX)),
-    "without a GPU": image(CUDA_13, gpu=None),
-    "a GPU of another vendor": image(CUDA_13, gpu=None, limits={"amd.com/gpu": "1"}),
-    "a claim, by which the node is chosen": image(CUDA_13, resourceClaims=[{"name": "gpu"}]),
-    "a requirement that the driver meets": requires("cuda>=12.4"),
-    "one of several terms holds": requires(_BRANDS),
-    "a term may hold, as nobody knows the brand": requires("cuda>=13.0 brand=tesla"),
-    "the driver is not told": requires("driver>=580", driver(version="")),
-    "a requirement that nobody can read": requires("cuda at least 13"),
-    "a requirement from elsewhere": requires({"configMapKeyRef": {"name": "a", "key": "b"}}),
-    "requirements are switched off": requires("cuda>=13.0", NVIDIA_DISABLE_REQUIRE="1"),
-    "a requirement too long to be looked at": requires("cuda>=13.0 " * 500),
-    "CUDA_VERSION of the driver": image("mine:1", env={"CUDA_VERSION": "12.9.1"}),
-    "CUDA_VERSION of an image that may bring cuda-compat": image("mine:1", env={"CUDA_VERSION": "13.0.1"}),
-    "CUDA_VERSION that is something else": image("mine:1", driver(model=RTX), env={"CUDA_VERSION": "cu130"}),
-    "a tag counts before CUDA_VERSION": image(
-        CUDA_13.replace("13.0", "12.4"), driver(model=RTX), env={"CUDA_VERSION": "13.0.1"}
+ALLOWED = [
+    pytest.param(image(CUDA_13.replace("13.0", "12.4")), id="the same version"),
+    pytest.param(image(CUDA_13.replace("13.0", "11.8")), id="an older one"),
+    pytest.param(image(CUDA_13.replace("13.0", "12.9")), id="a newer one of the same major version"),
+    pytest.param(image(CUDA_13, R550, R580), id="of two drivers one is new enough"),
+    pytest.param(image(CUDA_13, R550, {}), id="of one node it is not known"),
+    pytest.param(image(CUDA_13, {}), id="nobody knows it"),
+    pytest.param(image(CUDA_13, {f"{OF}cuda.runtime-version.major": "twelve"}), id="labels that are no version"),
+    pytest.param(
+        case(pod(containers=[container(image=CUDA_13)]), nodes=Obstructed()),
+        id="no node could take it, which gpuFits says",
     ),
-}
+    pytest.param(case(pod(containers=[container(image=CUDA_13)])), id="the state of the cluster is not known"),
+    pytest.param(image(BASE), id="it brings cuda-compat, on a GPU for data centres"),
+    pytest.param(
+        image(CUDA_13.replace("runtime", "devel")), id="PyTorch's image for developers, which is built on that"
+    ),
+    pytest.param(image("nvcr.io/nvidia/pytorch:25.08-py3", driver("11.4")), id="an image that does not tell its CUDA"),
+    pytest.param(image("team/notnvidia/cuda:13.0.2-base", driver(model=RTX)), id="one of a similar name"),
+    pytest.param(image("nvidia/cuda:latest", driver(model=RTX)), id="a tag without a version"),
+    pytest.param(image("nvidia/cuda@sha256:13.0.2-", driver(model=RTX)), id="by its digest alone"),
+    pytest.param(image("registry:13.0/nvidia/cuda", driver(model=RTX)), id="a registry with a port"),
+    pytest.param(
+        image("nvidia/cuda:10.2-base", driver("9.0", model=RTX)), id="from before minor version compatibility"
+    ),
+    pytest.param(image(CUDA_13, gpu=None), id="without a GPU"),
+    pytest.param(image(CUDA_13, gpu=None, limits={"amd.com/gpu": "1"}), id="a GPU of another vendor"),
+    pytest.param(image(CUDA_13, resourceClaims=[{"name": "gpu"}]), id="a claim, by which the node is chosen"),
+    pytest.param(requires("cuda>=12.4"), id="a requirement that the driver meets"),
+    pytest.param(requires(_BRANDS), id="one of several terms holds"),
+    pytest.param(requires("cuda>=13.0 brand=tesla"), id="a term may hold, as nobody knows the brand"),
+    pytest.param(requires("driver>=580", driver(version="")), id="the driver is not told"),
+    pytest.param(requires("cuda at least 13"), id="a requirement that nobody can read"),
+    pytest.param(requires({"configMapKeyRef": {"name": "a", "key": "b"}}), id="a requirement from elsewhere"),
+    pytest.param(requires("cuda>=13.0", NVIDIA_DISABLE_REQUIRE="1"), id="requirements are switched off"),
+    pytest.param(requires("cuda>=13.0 " * 500), id="a requirement too long to be looked at"),
+    pytest.param(image("mine:1", env={"CUDA_VERSION": "12.9.1"}), id="CUDA_VERSION of the driver"),
+    pytest.param(
+        image("mine:1", env={"CUDA_VERSION": "13.0.1"}), id="CUDA_VERSION of an image that may bring cuda-compat"
+    ),
+    pytest.param(
+        image("mine:1", driver(model=RTX), env={"CUDA_VERSION": "cu130"}), id="CUDA_VERSION that is something else"
+    ),
+    pytest.param(
+        image(CUDA_13.replace("13.0", "12.4"), driver(model=RTX), env={"CUDA_VERSION": "13.0.1"}),
+        id="a tag counts before CUDA_VERSION",
+    ),
+]
 
 
 def message(seen: str, field: str = "image", newest: str = "CUDA 12.4 by driver 550.54.15") -> list[str]:
@@ -85,36 +97,48 @@ def message(seen: str, field: str = "image", newest: str = "CUDA 12.4 by driver 
     ]
 
 
-REFUSED: dict[str, tuple[Case, list[str]]] = {
-    "a newer major version": (image(), message(f'CUDA 13 of "{CUDA_13}"')),
-    "of a mirror": (image(f"registry:5000/hub/{CUDA_13}"), message(f'CUDA 13 of "registry:5000/hub/{CUDA_13}"')),
-    "with a digest": (
+REFUSED = [
+    pytest.param(image(), message(f'CUDA 13 of "{CUDA_13}"'), id="a newer major version"),
+    pytest.param(
+        image(f"registry:5000/hub/{CUDA_13}"), message(f'CUDA 13 of "registry:5000/hub/{CUDA_13}"'), id="of a mirror"
+    ),
+    pytest.param(
         image(f"nvidia/cuda:13.0.2-base@sha256:{'0' * 8}", driver(model=RTX)),
         message(f'CUDA 13 of "nvidia/cuda:13.0.2-base@sha256:{"0" * 8}"'),
+        id="with a digest",
     ),
-    "several drivers, and none is new enough": (
+    pytest.param(
         image(CUDA_13, driver("11.4", "470.82.01"), R550),
         message(f'CUDA 13 of "{CUDA_13}"'),
+        id="several drivers, and none is new enough",
     ),
-    "labels of older releases, without the driver": (
+    pytest.param(
         image(CUDA_13, driver(version="", old=True)),
         message(f'CUDA 13 of "{CUDA_13}"', newest="CUDA 12.4"),
+        id="labels of older releases, without the driver",
     ),
-    "it brings cuda-compat, which does not work with a GeForce": (
+    pytest.param(
         image(BASE, driver(model=RTX)),
         message(f'CUDA 13 of "{BASE}"'),
+        id="it brings cuda-compat, which does not work with a GeForce",
     ),
-    "CUDA_VERSION, on a GeForce": (
+    pytest.param(
         image("mine:1", driver(model=RTX), env={"CUDA_VERSION": "13.0.1"}),
         message('CUDA 13 of "13.0.1"', "env[0]"),
+        id="CUDA_VERSION, on a GeForce",
     ),
-    "a requirement of a newer minor version": (requires("cuda>=12.8"), message('"cuda>=12.8"', "env[0]")),
-    "one of each term fails": (
+    pytest.param(
+        requires("cuda>=12.8"), message('"cuda>=12.8"', "env[0]"), id="a requirement of a newer minor version"
+    ),
+    pytest.param(
         requires("cuda>=13.0 brand=tesla,driver>=535,driver<536"),
         message('"cuda>=13.0 brand=tesla,driver>=535,driver<536"', "env[0]"),
+        id="one of each term fails",
     ),
-    "another driver is required": (requires("driver!=550.54.15"), message('"driver!=550.54.15"', "env[0]")),
-}
+    pytest.param(
+        requires("driver!=550.54.15"), message('"driver!=550.54.15"', "env[0]"), id="another driver is required"
+    ),
+]
 
 
 @pytest.mark.parametrize(

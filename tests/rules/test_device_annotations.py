@@ -1,6 +1,8 @@
 """Annotations that ask container runtimes for devices."""
 
-from tests.builders import Case, case
+import pytest
+
+from tests.builders import case
 from tests.controlplane.objects import pod
 from webhook.rules.device_annotations import DeviceAnnotations
 
@@ -27,22 +29,27 @@ _HARMLESS = (
     *("io.kubernetes.cri-o.ShmSize", "io-priority.noderesource.dev/container.main", "closid.rdt.noderesource.dev/pod"),
     *("tolerate-missing-nri-plugins.noderesource.dev", "run.oci.keep_original_groups", "io.kubernetes.cri.rdt-class"),
 )
-ALLOWED: dict[str, Case] = {
-    "no annotations": case(pod()),
-    "others": case(pod(annotations=dict.fromkeys(_OTHERS, "x"))),
-    "what these runtimes take that is no device": case(pod(annotations=dict.fromkeys(_HARMLESS, "x"))),
-    "a running pod to which its scheduler says which devices it gets": case(
-        pod(annotations=_KOORDINATOR), operation="UPDATE"
+ALLOWED = [
+    pytest.param(case(pod()), id="no annotations"),
+    pytest.param(case(pod(annotations=dict.fromkeys(_OTHERS, "x"))), id="others"),
+    pytest.param(case(pod(annotations=dict.fromkeys(_HARMLESS, "x"))), id="what these runtimes take that is no device"),
+    pytest.param(
+        case(pod(annotations=_KOORDINATOR), operation="UPDATE"),
+        id="a running pod to which its scheduler says which devices it gets",
     ),
-    "the same for one container": case(pod(annotations=dict.fromkeys(_GIVEN, "0")), operation="UPDATE"),
-    "a part of a GPU is asked for": case(pod(annotations=_PART)),
-    "a prefix that the policy does not name": case(
-        pod(annotations=dict.fromkeys(_GIVEN, "0")), rule=DeviceAnnotations(of_containers=())
+    pytest.param(
+        case(pod(annotations=dict.fromkeys(_GIVEN, "0")), operation="UPDATE"), id="the same for one container"
     ),
-    "a domain that the policy does not name": case(
-        pod(annotations={"cdi.k8s.io/a": "x"}), rule=DeviceAnnotations(domains=("nri.io",), keys=())
+    pytest.param(case(pod(annotations=_PART)), id="a part of a GPU is asked for"),
+    pytest.param(
+        case(pod(annotations=dict.fromkeys(_GIVEN, "0")), rule=DeviceAnnotations(of_containers=())),
+        id="a prefix that the policy does not name",
     ),
-}
+    pytest.param(
+        case(pod(annotations={"cdi.k8s.io/a": "x"}), rule=DeviceAnnotations(domains=("nri.io",), keys=())),
+        id="a domain that the policy does not name",
+    ),
+]
 
 _KEYS = (
     *("cdi.k8s.io/nvidia", "nvidia.cdi.k8s.io/container.main", "AMD.CDI.k8s.io/x", "cdi.k8s.io"),
@@ -63,42 +70,50 @@ _KEYS = (
 _WANTED = "wanted no such annotation: it can hand out devices past the GPU limit. Remove it,"
 _END = f"{_WANTED} and ask for GPUs in the limits of a container; harmless ones can be listed in deviceAnnotations.harmless."
 _NEEDED = f"{_WANTED} unless the pod needs it: for fast networking of its GPUs, or to use them in a sandbox."
-REFUSED: dict[str, tuple[Case, list[str]]] = {
-    "each of those that inject devices": (
+REFUSED = [
+    pytest.param(
         case(pod(annotations={"team": "ml"} | dict.fromkeys(_KEYS, "nvidia.com/gpu=all"))),
         [f'metadata.annotations[{key}]: saw "nvidia.com/gpu=all", {_END}' for key in _KEYS],
+        id="each of those that inject devices",
     ),
-    "a new pod that says which GPUs its containers get": (
+    pytest.param(
         case(pod(annotations=_PART | dict.fromkeys(_GIVEN, "0"))),
         [f'metadata.annotations[{key}]: saw "0", {_END}' for key in _GIVEN],
+        id="a new pod that says which GPUs its containers get",
     ),
-    "the same by the prefix of the policy": (
+    pytest.param(
         case(
             pod(annotations={"Corp.example/gpu.main.gpus.devices": "0"}),
             rule=DeviceAnnotations(of_containers=("corp.example/GPU.",)),
         ),
         [f'metadata.annotations[Corp.example/gpu.main.gpus.devices]: saw "0", {_END}'],
+        id="the same by the prefix of the policy",
     ),
-    "a new pod that says what only a scheduler knows": (
+    pytest.param(
         case(pod(annotations=_KOORDINATOR)),
         [f'metadata.annotations[{next(iter(_KOORDINATOR))}]: saw "x", {_END}'],
+        id="a new pod that says what only a scheduler knows",
     ),
-    "GPUs in gVisor without a GPU": (
+    pytest.param(
         case(pod(gpus=0, annotations=_GVISOR)),
         [f'metadata.annotations[{next(iter(_GVISOR))}]: saw "true", {_END}'],
+        id="GPUs in gVisor without a GPU",
     ),
-    "GKE's fast networking without a GPU": (
+    pytest.param(
         case(pod(gpus=0, annotations=_GKE, resourceClaims=[{"name": "any"}])),
         [f'metadata.annotations[{next(iter(_GKE))}]: saw "- path: /dev/nvidia0", {_END}'],
+        id="GKE's fast networking without a GPU",
     ),
-}
-WARNED: dict[str, tuple[Case, list[str]]] = {
-    "GPUs in gVisor": (
+]
+WARNED = [
+    pytest.param(
         case(pod(annotations=_GVISOR)),
         [f'metadata.annotations[{next(iter(_GVISOR))}]: saw "true", {_NEEDED}'],
+        id="GPUs in gVisor",
     ),
-    "GKE's fast networking beside GPUs": (
+    pytest.param(
         case(pod(annotations=_GKE)),
         [f'metadata.annotations[{next(iter(_GKE))}]: saw "- path: /dev/nvidia0", {_NEEDED}'],
+        id="GKE's fast networking beside GPUs",
     ),
-}
+]

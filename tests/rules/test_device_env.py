@@ -6,7 +6,9 @@ Covers framework.device_variables.
 from collections.abc import Iterable
 from typing import Any
 
-from tests.builders import Case, case, container, sidecar
+import pytest
+
+from tests.builders import case, container, sidecar
 from tests.controlplane.objects import pod
 from webhook.kube.pod import Pod
 from webhook.rules.device_env import DeviceEnv
@@ -31,28 +33,32 @@ def sharing(configmap: str, **more: Any) -> Pod:
     return pod(containers=[part], **({"annotations": notes, "schedulerName": "kai-scheduler"} | more))
 
 
-ALLOWED: dict[str, Case] = {
-    "other variables": case(pod(env={"HF_HOME": "/models", "CUDA_VISIBLE_DEVICES": "0"})),
-    **{
-        f"{value or 'nothing'} in a container without a GPU": case(pod(gpus=0, env={VISIBLE: value}))
+ALLOWED = [
+    pytest.param(case(pod(env={"HF_HOME": "/models", "CUDA_VISIBLE_DEVICES": "0"})), id="other variables"),
+    *[
+        pytest.param(case(pod(gpus=0, env={VISIBLE: value})), id=f"{value or 'nothing'} in a container without a GPU")
         for value in ("void", "none", "")
-    },
-    "no Gaudi": case(pod(gpus=0, env={"HABANA_VISIBLE_DEVICES": "none"})),
-    "another spelling, which no runtime reads": case(pod(env={VISIBLE.lower(): "all"})),
-    "the check of the driver switched off": case(pod(env={"NVIDIA_DISABLE_REQUIRE": "1"})),
-    "driver libraries, which are no devices": case(pod(env={"NVIDIA_DRIVER_CAPABILITIES": "all"})),
-    "a CUDA version beside a GPU": case(pod(env={"CUDA_VERSION": "12.4"})),
-    "a CUDA version beside void": case(pod(gpus=0, env={"CUDA_VERSION": "12.4", VISIBLE: "void"})),
-    "a variable that the policy does not name": case(
-        pod(env={"NVIDIA_NVSWITCH": "enabled"}), rule=DeviceEnv(names=("AMD_VISIBLE_DEVICES",))
+    ],
+    pytest.param(case(pod(gpus=0, env={"HABANA_VISIBLE_DEVICES": "none"})), id="no Gaudi"),
+    pytest.param(case(pod(env={VISIBLE.lower(): "all"})), id="another spelling, which no runtime reads"),
+    pytest.param(case(pod(env={"NVIDIA_DISABLE_REQUIRE": "1"})), id="the check of the driver switched off"),
+    pytest.param(case(pod(env={"NVIDIA_DRIVER_CAPABILITIES": "all"})), id="driver libraries, which are no devices"),
+    pytest.param(case(pod(env={"CUDA_VERSION": "12.4"})), id="a CUDA version beside a GPU"),
+    pytest.param(case(pod(gpus=0, env={"CUDA_VERSION": "12.4", VISIBLE: "void"})), id="a CUDA version beside void"),
+    pytest.param(
+        case(pod(env={"NVIDIA_NVSWITCH": "enabled"}), rule=DeviceEnv(names=("AMD_VISIBLE_DEVICES",))),
+        id="a variable that the policy does not name",
     ),
-    "devices for use with GPUs, switched off": case(pod(gpus=0, env={"NVIDIA_GDS": "", "NVIDIA_MOFED": "void"})),
-    "variables that only programs read": case(pod(gpus=0, env=dict.fromkeys(_PROGRAMS, "0"))),
-    "a part of a GPU, as KAI writes it": case(sharing("p-abc-shared-gpu-0")),
-    "void beside a claim, as our injector writes it": case(
-        pod(containers=[claiming(VISIBLE, "void")], resourceClaims=[{"name": "gpu"}])
+    pytest.param(
+        case(pod(gpus=0, env={"NVIDIA_GDS": "", "NVIDIA_MOFED": "void"})), id="devices for use with GPUs, switched off"
     ),
-}
+    pytest.param(case(pod(gpus=0, env=dict.fromkeys(_PROGRAMS, "0"))), id="variables that only programs read"),
+    pytest.param(case(sharing("p-abc-shared-gpu-0")), id="a part of a GPU, as KAI writes it"),
+    pytest.param(
+        case(pod(containers=[claiming(VISIBLE, "void")], resourceClaims=[{"name": "gpu"}])),
+        id="void beside a claim, as our injector writes it",
+    ),
+]
 
 _PAST = (
     "wanted no such variable: it hands out devices past the GPU limit. "
@@ -85,9 +91,9 @@ def messages(end: str, names: Iterable[str] = (VISIBLE,), value: str = '"all"', 
 
 
 _OF_CUDA = messages(_ALONE, ["CUDA_VERSION"], '"12.4"', ", which asks for no GPU")
-REFUSED: dict[str, tuple[Case, list[str]]] = {
-    **{
-        f"a part of a GPU, {why}": (case(made), messages(_PAST, value="(from a configMapKeyRef)"))
+REFUSED = [
+    *[
+        pytest.param(case(made), messages(_PAST, value="(from a configMapKeyRef)"), id=f"a part of a GPU, {why}")
         for why, made in {
             "from another ConfigMap": sharing("mine"),
             "of another scheduler": sharing("p-abc-shared-gpu-0", schedulerName="default-scheduler"),
@@ -97,14 +103,15 @@ REFUSED: dict[str, tuple[Case, list[str]]] = {
             ),
             "of a ConfigMap that KAI does not name": sharing("p", annotations={"gpu-fraction": "0.5"}),
         }.items()
-    },
-    "all GPUs beside a limit of one": (case(pod(env={VISIBLE: "all"})), messages(_PAST)),
-    "all GPUs without a limit": (case(pod(gpus=0, env={VISIBLE: "all"})), messages(_PAST)),
-    "a value that refers to another variable": (
+    ],
+    pytest.param(case(pod(env={VISIBLE: "all"})), messages(_PAST), id="all GPUs beside a limit of one"),
+    pytest.param(case(pod(gpus=0, env={VISIBLE: "all"})), messages(_PAST), id="all GPUs without a limit"),
+    pytest.param(
         case(pod(gpus=0, env={VISIBLE: "$(X)void"})),
         messages(_PAST, value='"$(X)void"'),
+        id="a value that refers to another variable",
     ),
-    "a reference, in every kind of container": (
+    pytest.param(
         case(
             pod(
                 env={"A": "1", VISIBLE: _REFERENCE},
@@ -120,52 +127,64 @@ REFUSED: dict[str, tuple[Case, list[str]]] = {
                 ("ephemeralContainers[0].env[0]", "configMapKeyRef", "debug"),
             )
         ],
+        id="a reference, in every kind of container",
     ),
-    "every way that a container runtime knows": (
+    pytest.param(
         case(pod(gpus=0, env=dict.fromkeys(_VARIABLES, "all"))),
         messages(_PAST, _VARIABLES),
+        id="every way that a container runtime knows",
     ),
-    "devices beside GPUs, in a container without one": (
+    pytest.param(
         case(pod(gpus=0, env=dict.fromkeys(_BESIDE, "enabled"), resourceClaims=[{"name": "any"}])),
         messages(f"{_NODE} Remove it, or ask for a GPU.", _BESIDE, '"enabled"', ", which asks for no GPU"),
+        id="devices beside GPUs, in a container without one",
     ),
-    "a CUDA version beside a claim": (case(pod(containers=[claiming("CUDA_VERSION", "12.4")])), _OF_CUDA),
-    "a CUDA version beside a variable that takes a device": (
+    pytest.param(
+        case(pod(containers=[claiming("CUDA_VERSION", "12.4")])), _OF_CUDA, id="a CUDA version beside a claim"
+    ),
+    pytest.param(
         case(pod(gpus=0, env={"CUDA_VERSION": "12.4", "NVIDIA_MIG_CONFIG_DEVICES": ""})),
         _OF_CUDA,
+        id="a CUDA version beside a variable that takes a device",
     ),
-    "what Gaudi's runtime takes for all of them": (
+    pytest.param(
         case(pod(gpus=0, env={"HABANA_VISIBLE_DEVICES": "void", "HABANA_VISIBLE_DEVICES_2": "none"})),
         [
             *messages(_PAST, ["HABANA_VISIBLE_DEVICES"], '"void"'),
             messages(_PAST, ["", "HABANA_VISIBLE_DEVICES_2"], '"none"')[1],
         ],
+        id="what Gaudi's runtime takes for all of them",
     ),
-    "the sockets of the node's container runtimes, under Ascend's": (
+    pytest.param(
         case(pod(gpus=0, env={"MOUNT_BY_RUNTIME_FOR_DP": ""})),
         messages(_PAST, ["MOUNT_BY_RUNTIME_FOR_DP"], '""'),
+        id="the sockets of the node's container runtimes, under Ascend's",
     ),
-    "Gaudi's variable without a value": (
+    pytest.param(
         case(pod(gpus=0, env={"HABANA_VISIBLE_DEVICES": ""})),
         messages(_PAST, ["HABANA_VISIBLE_DEVICES"], '""'),
+        id="Gaudi's variable without a value",
     ),
-    "a ROCm version, which Hygon's runtime takes for all of them": (
+    pytest.param(
         case(pod(gpus=0, env={"ROCM_VERSION": "6.1"})),
         messages(_ALONE, ["ROCM_VERSION"], '"6.1"', ", which asks for no GPU"),
+        id="a ROCm version, which Hygon's runtime takes for all of them",
     ),
-    "a CUDA version without a GPU": (case(pod(gpus=0, env={"CUDA_VERSION": "12.4"})), _OF_CUDA),
-}
-WARNED: dict[str, tuple[Case, list[str]]] = {
-    "devices beside a GPU": (
+    pytest.param(case(pod(gpus=0, env={"CUDA_VERSION": "12.4"})), _OF_CUDA, id="a CUDA version without a GPU"),
+]
+WARNED = [
+    pytest.param(
         case(pod(env=dict.fromkeys(_BESIDE, "enabled"))),
         messages(f"{_NODE} Remove it where the program does not need it.", _BESIDE, '"enabled"'),
+        id="devices beside a GPU",
     ),
-    "void beside a limit hides the GPU": (
+    pytest.param(
         case(pod(env={VISIBLE: "void"})),
         messages(
             _PAST.replace("hands out devices past the GPU limit", "hides that GPU from the container"),
             value='"void"',
             more=", which asks for a GPU",
         ),
+        id="void beside a limit hides the GPU",
     ),
-}
+]

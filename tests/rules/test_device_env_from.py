@@ -4,7 +4,7 @@ from typing import Any
 
 import pytest
 
-from tests.builders import Case, case, container
+from tests.builders import case, container
 from tests.controlplane.objects import pod
 from webhook.policy.model import Policy
 from webhook.rules.device_env_from import DeviceEnvFrom
@@ -17,24 +17,32 @@ def from_map(prefix: str = "", gpu: int | None = 1, name: str = "main") -> dict[
     return container(name, gpu=gpu, envFrom=[source | ({"prefix": prefix} if prefix else {})])
 
 
-ALLOWED: dict[str, Case] = {
-    "no such source": case(pod()),
-    "a prefix that makes none of the variables": case(pod(containers=[from_map("APP_")])),
-    "any variables in a container without a GPU, whose devices env decides": case(pod(containers=[from_map(gpu=None)])),
-    "unknown variables where the policy does not mind": case(
-        pod(containers=[from_map()]), rule=DeviceEnvFrom(unknown="off")
+ALLOWED = [
+    pytest.param(case(pod()), id="no such source"),
+    pytest.param(case(pod(containers=[from_map("APP_")])), id="a prefix that makes none of the variables"),
+    pytest.param(
+        case(pod(containers=[from_map(gpu=None)])),
+        id="any variables in a container without a GPU, whose devices env decides",
     ),
-    "any variables beside a claim, where void stands in env": case(
-        pod(
-            containers=[from_map(gpu=None) | {"resources": {"claims": [{"name": "gpu"}]}}],
-            resourceClaims=[{"name": "gpu"}],
-        )
+    pytest.param(
+        case(pod(containers=[from_map()]), rule=DeviceEnvFrom(unknown="off")),
+        id="unknown variables where the policy does not mind",
     ),
-    "a prefix longer than the variable": case(pod(containers=[from_map("NVIDIA_VISIBLE_DEVICES_")])),
-    "a prefix that has part of it inside": case(
-        pod(containers=[from_map("FOO_VISIBLE_NODES_"), from_map("IS_VISIBLE_TO_")])
+    pytest.param(
+        case(
+            pod(
+                containers=[from_map(gpu=None) | {"resources": {"claims": [{"name": "gpu"}]}}],
+                resourceClaims=[{"name": "gpu"}],
+            )
+        ),
+        id="any variables beside a claim, where void stands in env",
     ),
-}
+    pytest.param(case(pod(containers=[from_map("NVIDIA_VISIBLE_DEVICES_")])), id="a prefix longer than the variable"),
+    pytest.param(
+        case(pod(containers=[from_map("FOO_VISIBLE_NODES_"), from_map("IS_VISIBLE_TO_")])),
+        id="a prefix that has part of it inside",
+    ),
+]
 
 
 _MADE = {
@@ -42,12 +50,13 @@ _MADE = {
     "ASCEND_RUNTIME_OPT": "ASCEND_RUNTIME_*",
     **dict.fromkeys(("FOO_VISIBLE", "FOO_VISIBLE_", "FOO_VISIBLE_DEV", "FOO_VISIBLE_DEVICE"), "FOO_VISIBLE_DEVICES"),
 }
-ALLOWED |= {
-    f"the prefix {prefix} in a container without a GPU, which is no worse than none": case(
-        pod(containers=[from_map(prefix, None)])
+ALLOWED += [
+    pytest.param(
+        case(pod(containers=[from_map(prefix, None)])),
+        id=f"the prefix {prefix} in a container without a GPU, which is no worse than none",
     )
     for prefix in _MADE
-}
+]
 
 
 def message(prefix: str, made: str, field: str = "containers", name: str = "main") -> str:
@@ -63,26 +72,28 @@ _UNKNOWN = (
     "wanted variables by name: one called NVIDIA_VISIBLE_DEVICES would hand out devices past the GPU limit. "
     "List the variables under env with valueFrom, or give the source a prefix."
 )
-REFUSED: dict[str, tuple[Case, list[str]]] = {
-    f"{name} where the policy denies them": (
+REFUSED = [
+    pytest.param(
         case(pod(containers=[from_map(prefix)]), rule=DeviceEnvFrom(unknown="deny")),
         [said],
+        id=f"{name} where the policy denies them",
     )
     for name, prefix, said in (
         ("unknown variables", "", _UNKNOWN),
         ("variables that begin as one of these", "N", message("N", "NVIDIA_VISIBLE_DEVICES")),
     )
-}
-WARNED: dict[str, tuple[Case, list[str]]] = {
-    "unknown variables in a container with a GPU": (case(pod(containers=[from_map()])), [_UNKNOWN]),
-    **{
-        f"the prefix {prefix} in a container with a GPU": (
+]
+WARNED = [
+    pytest.param(case(pod(containers=[from_map()])), [_UNKNOWN], id="unknown variables in a container with a GPU"),
+    *[
+        pytest.param(
             case(pod(containers=[from_map(prefix)])),
             [message(prefix, made)],
+            id=f"the prefix {prefix} in a container with a GPU",
         )
         for prefix, made in _MADE.items()
-    },
-    "a prefix in any kind of container with a GPU": (
+    ],
+    pytest.param(
         case(
             pod(
                 containers=[from_map("N")], init=[from_map("N", name="setup")], ephemeral=[from_map("N", None, "debug")]
@@ -92,8 +103,9 @@ WARNED: dict[str, tuple[Case, list[str]]] = {
             message("N", "NVIDIA_VISIBLE_DEVICES", field, name)
             for field, name in (("initContainers", "setup"), ("containers", "main"))
         ],
+        id="a prefix in any kind of container with a GPU",
     ),
-}
+]
 
 
 @pytest.mark.parametrize("prefix", ["NVIDIA_G", "NVIDIA_MOFE", "CXPU_", "NVIDIA_NVS", "AMD_", "AWS_", "DOCKER_"])

@@ -2,7 +2,9 @@
 
 from typing import Any
 
-from tests.builders import Case, case, container
+import pytest
+
+from tests.builders import case, container
 from tests.controlplane.objects import pod
 from webhook.rules.device_mounts import DeviceMounts
 
@@ -13,13 +15,16 @@ def mounting(*paths: str, name: str = "main") -> dict[str, Any]:
     return container(name, gpu=None, volumeMounts=[{"name": "v", "mountPath": path} for path in paths])
 
 
-ALLOWED: dict[str, Case] = {
-    "no mounts": case(pod()),
-    "other folders": case(
-        pod(containers=[mounting("/models", "/var/run/secrets/kubernetes.io/serviceaccount", "/var/run")])
+ALLOWED = [
+    pytest.param(case(pod()), id="no mounts"),
+    pytest.param(
+        case(pod(containers=[mounting("/models", "/var/run/secrets/kubernetes.io/serviceaccount", "/var/run")])),
+        id="other folders",
     ),
-    "a folder of that name elsewhere": case(pod(containers=[mounting("/data/var/run/nvidia-container-devices")])),
-}
+    pytest.param(
+        case(pod(containers=[mounting("/data/var/run/nvidia-container-devices")])), id="a folder of that name elsewhere"
+    ),
+]
 
 _END = (
     "wanted no mount below /var/run/nvidia-container-devices: its name hands out devices past the GPU limit. "
@@ -36,22 +41,24 @@ _PATHS = (
     "var/run/nvidia-container-devices/cdi/nvidia.com/gpu=all",
     "/var/run/nvidia-container-devices/../x",  # leads out of it again, but nobody needs it
 )
-REFUSED: dict[str, tuple[Case, list[str]]] = {
-    **{
-        f"all GPUs, spelt {path}": (
+REFUSED = [
+    *[
+        pytest.param(
             case(pod(containers=[mounting(path)])),
             [f'spec.containers[0].volumeMounts[0].mountPath: saw "{path}" in container "main", {_END}'],
+            id=f"all GPUs, spelt {path}",
         )
         for path in _PATHS
-    },
-    "devices of another vendor": (
+    ],
+    pytest.param(
         case(pod(containers=[mounting("/var/run/hcu-container-devices/0")])),
         [
             'spec.containers[0].volumeMounts[0].mountPath: saw "/var/run/hcu-container-devices/0" in container "main", '
             + _END.replace("nvidia", "hcu")
         ],
+        id="devices of another vendor",
     ),
-    "every kind of container": (
+    pytest.param(
         case(
             pod(
                 containers=[mounting("/models", _PATHS[0])],
@@ -67,5 +74,6 @@ REFUSED: dict[str, tuple[Case, list[str]]] = {
                 ("ephemeralContainers[0].volumeMounts[0]", "debug"),
             )
         ],
+        id="every kind of container",
     ),
-}
+]

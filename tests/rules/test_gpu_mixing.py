@@ -1,5 +1,7 @@
 """GPUs that cannot be used together in one container."""
 
+import pytest
+
 from tests.builders import Case, asking, case, container
 from tests.controlplane.objects import pod
 from webhook.rules.gpu_mixing import GpuMixing
@@ -15,17 +17,21 @@ def claiming(*uses: dict[str, str], gpu: int | None = None) -> Case:
     return case(pod(containers=[made]), claimed=(asking(), AMD))
 
 
-ALLOWED: dict[str, Case] = {
-    "whole GPUs of one vendor": case(pod(gpus=8)),
-    "two sizes of slices": case(pod(gpus=0, limits={"nvidia.com/mig-1g.10gb": "1", "nvidia.com/mig-3g.40gb": "1"})),
-    "two vendors in two containers": case(
-        pod(containers=[container("a"), container("b", gpu=None, limits={"amd.com/gpu": "1"})])
+ALLOWED = [
+    pytest.param(case(pod(gpus=8)), id="whole GPUs of one vendor"),
+    pytest.param(
+        case(pod(gpus=0, limits={"nvidia.com/mig-1g.10gb": "1", "nvidia.com/mig-3g.40gb": "1"})),
+        id="two sizes of slices",
     ),
-    "none of the second vendor": case(pod(limits={"amd.com/gpu": "0"})),
-    "a claim for GPUs of the same vendor": claiming({"name": "train", "request": "gpu"}, gpu=1),
-    "a claim for two vendors that the container does not use": claiming({"name": "other"}, gpu=1),
-    "a resource beside the GPU that is none": case(pod(limits={"nvidia.com/gpumem": "4000"})),
-}
+    pytest.param(
+        case(pod(containers=[container("a"), container("b", gpu=None, limits={"amd.com/gpu": "1"})])),
+        id="two vendors in two containers",
+    ),
+    pytest.param(case(pod(limits={"amd.com/gpu": "0"})), id="none of the second vendor"),
+    pytest.param(claiming({"name": "train", "request": "gpu"}, gpu=1), id="a claim for GPUs of the same vendor"),
+    pytest.param(claiming({"name": "other"}, gpu=1), id="a claim for two vendors that the container does not use"),
+    pytest.param(case(pod(limits={"nvidia.com/gpumem": "4000"})), id="a resource beside the GPU that is none"),
+]
 
 
 def message(seen: str, end: str, field: str = "containers[0]") -> list[str]:
@@ -36,27 +42,32 @@ _VENDORS = "GPUs of one vendor. Remove all from the container but those that its
 _KINDS = (
     "either whole GPUs or parts of GPUs. Keep one of them: CUDA does not use whole GPUs and parts of GPUs together."
 )
-REFUSED: dict[str, tuple[Case, list[str]]] = {
-    "two vendors": (
+REFUSED = [
+    pytest.param(
         case(pod(limits={"amd.com/gpu": "1"})),
         message('nvidia.com/gpu, amd.com/gpu in container "main"', _VENDORS),
+        id="two vendors",
     ),
-    "whole GPUs beside slices": (
+    pytest.param(
         case(pod(limits={"nvidia.com/mig-1g.10gb": "1"})),
         message('nvidia.com/gpu, nvidia.com/mig-1g.10gb in container "main"', _KINDS),
+        id="whole GPUs beside slices",
     ),
-    "whole GPUs beside shares, in an init container": (
+    pytest.param(
         case(pod(init=[container("setup", limits={"nvidia.com/gpu.shared": "1"})])),
         message('nvidia.com/gpu, nvidia.com/gpu.shared in container "setup"', _KINDS, "initContainers[0]"),
+        id="whole GPUs beside shares, in an init container",
     ),
-    "a claim for GPUs of another vendor": (
+    pytest.param(
         claiming({"name": "train", "request": "amd"}, gpu=1),
         message('nvidia.com/gpu, GPUs of amd.com by template "train" in container "main"', _VENDORS),
+        id="a claim for GPUs of another vendor",
     ),
-    "one claim for GPUs of two vendors": (
+    pytest.param(
         claiming({"name": "train"}),
         message(
             'GPUs of nvidia.com by template "train", GPUs of amd.com by template "train" in container "main"', _VENDORS
         ),
+        id="one claim for GPUs of two vendors",
     ),
-}
+]

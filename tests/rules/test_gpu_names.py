@@ -2,6 +2,8 @@
 
 from dataclasses import replace
 
+import pytest
+
 from tests.builders import EMPTY, GPU, TWO_NODES, Case, case
 from tests.controlplane.objects import pod
 from webhook.rules.gpu_names import GpuNames
@@ -13,11 +15,11 @@ def asking(name: str, part: str = "limits") -> Case:
     return case(pod(containers=[{"name": "main", "resources": {part: {name: "1"}}}]))
 
 
-ALLOWED: dict[str, Case] = {
-    "a GPU": case(pod()),
-    "a GPU that no node has, which is for another rule to judge": case(pod(), cluster=EMPTY),
-    **{
-        f"another resource: {name}": asking(name)
+ALLOWED = [
+    pytest.param(case(pod()), id="a GPU"),
+    pytest.param(case(pod(), cluster=EMPTY), id="a GPU that no node has, which is for another rule to judge"),
+    *[
+        pytest.param(asking(name), id=f"another resource: {name}")
         for name in (
             *("cpu", "memory", "nvidia.com/gpumem", "nvidia.com/gpumem-percentage", "nvidia.com/gpucores", "rdma/hca"),
             *("volcano.sh/vgpu-number", "aliyun.com/gpu-mem", "aws.amazon.com/neuron"),
@@ -33,11 +35,12 @@ ALLOWED: dict[str, Case] = {
             *("nvidia.com/nvswitch", "mthreads.com/gpu", "huawei.com/Ascend910"),
             *("nvidia.com/GA102GL_A10", "example.com/foo"),
         )
-    },
-    "a name that the policy lets be": case(
-        pod(limits={"nvidia.com/gpux": "1"}), rule=GpuNames(others=("nvidia.com/gpux",))
+    ],
+    pytest.param(
+        case(pod(limits={"nvidia.com/gpux": "1"}), rule=GpuNames(others=("nvidia.com/gpux",))),
+        id="a name that the policy lets be",
     ),
-}
+]
 
 
 def _message(name: str, meant: str = GPU, part: str = "limits") -> list[str]:
@@ -47,10 +50,8 @@ def _message(name: str, meant: str = GPU, part: str = "limits") -> list[str]:
     ]
 
 
-REFUSED: dict[str, tuple[Case, list[str]]] = {
-    **{
-        name: (asking(name), _message(name, meant))
-        for name, meant in {
+REFUSED = [
+*[pytest.param(asking(name), _message(name, meant), id=name) for name, meant in {
             "nvdia.com/gpu": GPU,
             "nvidia/gpu": GPU,
             "amd.com/gpus": "amd.com/gpu",
@@ -64,14 +65,10 @@ REFUSED: dict[str, tuple[Case, list[str]]] = {
             "nvidia.com/cpu": GPU,
             "nvidia.com/gpuu": GPU,
             "adm.com/gpu": "amd.com/gpu",
-        }.items()
-    },
-    "in requests alone": (asking("nvidia/gpu", "requests"), _message("nvidia/gpu", GPU, "requests")),
-    "although a node has it": (
-        case(pod(gpus=0, limits={"nvidia.com/gpus": "1"}), cluster=replace(TWO_NODES, offers={"a": {"nvidia.com/gpus": 8}})),
-        _message("nvidia.com/gpus"),
-    ),
-}  # fmt: skip
+        }.items()],
+pytest.param(asking("nvidia/gpu", "requests"), _message("nvidia/gpu", GPU, "requests"), id="in requests alone"),
+pytest.param(case(pod(gpus=0, limits={"nvidia.com/gpus": "1"}), cluster=replace(TWO_NODES, offers={"a": {"nvidia.com/gpus": 8}})), _message("nvidia.com/gpus"), id="although a node has it"),
+]  # fmt: skip
 
 
 def test_it_never_refuses_unless_the_policy_says_so() -> None:

@@ -5,6 +5,8 @@ Covers framework.parallelism.
 
 from typing import Any
 
+import pytest
+
 from tests.builders import Case, case, container
 from tests.controlplane.objects import pod
 from webhook.framework.interface import Template
@@ -24,58 +26,78 @@ def shell(script: str, gpu: int = 8) -> Case:
     return case(pod(containers=[container(gpu=gpu, command=["bash", "-c"], args=[script])]))
 
 
-ALLOWED: dict[str, Case] = {
-    "no arguments": case(pod()),
-    "as many as GPUs": running(TP, "8"),
-    "with an equals sign": running(f"{TP}=8"),
-    "in a shell, with a comment": shell("exec vllm serve m --tensor-parallel-size 8 # not --tp 4\n"),
-    "tensor times pipeline": running("--tp", "4", "--pp", "2"),
-    "attention in parallel over the same GPUs": running("--tp", "8", "--dp", "8", "--enable-dp-attention"),
-    "all three": running("-tp", "2", "-pp", "2", "-dp", "2"),
-    "over several nodes": running("--tp", "16", "--nnodes", "2"),
-    "a pipeline over several nodes": running(TP, "8", "--pipeline-parallel-size", "2", "--nnodes=2"),
-    "a program of several pods": running(TP, "16", owned_by="LeaderWorkerSet"),
-    "launched as many times as there are GPUs": running("torchrun", "--nproc_per_node=8", "train.py"),
-    "launched on several nodes": running("torchrun", "--nnodes=4", "--nproc-per-node", "8", "--tp", "4", "t.py"),
-    "a launcher that counts by itself": running("--nproc_per_node=gpu"),
-    "a variable that is known": running(TP, "$(TP)", env={"TP": "8"}),
-    "a variable that is not": running(TP, "$(TP)"),
-    "a variable of a shell": shell("N=8; torchrun --nproc_per_node=$N train.py"),
-    "a variable from elsewhere": running(TP, "${TP}", env={"TP": {"configMapKeyRef": {"name": "c", "key": "k"}}}),
-    "a default of the shell": shell("vllm serve m --tp ${TP:-4}"),
-    "two programs in one container": shell("serve --tp 2 --port 1 & serve --tp 2 --port 2; wait", 4),
-    "accelerate, over two machines": running("--num_processes", "16", "--num_machines", "2"),
-    "accelerate, whose program takes a size of its own": running("--num_processes=8", "--dp", "4"),
-    "accelerate, one process that starts the others": running("--num_processes=1"),
-    "no GPU, as in a test": running("--nproc_per_node=2", gpu=None),
-    "a part of a GPU": case(
-        pod(containers=[container(gpu=None, limits={"nvidia.com/mig-1g.10gb": "1"}, args=[TP, "2"])])
+ALLOWED = [
+    pytest.param(case(pod()), id="no arguments"),
+    pytest.param(running(TP, "8"), id="as many as GPUs"),
+    pytest.param(running(f"{TP}=8"), id="with an equals sign"),
+    pytest.param(shell("exec vllm serve m --tensor-parallel-size 8 # not --tp 4\n"), id="in a shell, with a comment"),
+    pytest.param(running("--tp", "4", "--pp", "2"), id="tensor times pipeline"),
+    pytest.param(
+        running("--tp", "8", "--dp", "8", "--enable-dp-attention"), id="attention in parallel over the same GPUs"
     ),
-    "a claim beside it": case(
-        pod(
-            containers=[
-                container(gpu=1, args=[TP, "2"])
-                | {"resources": {"limits": {"nvidia.com/gpu": "1"}, "claims": [{"name": "g"}]}}
-            ]
-        )
+    pytest.param(running("-tp", "2", "-pp", "2", "-dp", "2"), id="all three"),
+    pytest.param(running("--tp", "16", "--nnodes", "2"), id="over several nodes"),
+    pytest.param(running(TP, "8", "--pipeline-parallel-size", "2", "--nnodes=2"), id="a pipeline over several nodes"),
+    pytest.param(running(TP, "16", owned_by="LeaderWorkerSet"), id="a program of several pods"),
+    pytest.param(running("torchrun", "--nproc_per_node=8", "train.py"), id="launched as many times as there are GPUs"),
+    pytest.param(
+        running("torchrun", "--nnodes=4", "--nproc-per-node", "8", "--tp", "4", "t.py"), id="launched on several nodes"
     ),
-    "an option that only begins like it": running("--tp-comm-overlap", "2"),
-    "more over two nodes than one has": running("--tp", "5", "--nnodes", "2", gpu=2),
-    "zero processes": running("--nproc_per_node=0"),
-    "a number of six digits": running(TP, "800000"),
-    "the size of the world beside that of a model": running(env={"WORLD_SIZE": "4", "TENSOR_PARALLEL_SIZE": "8"}),
-    "text that is no number": running(TP, "many"),
-    "an option without a value": running(TP),
-    "the size of the world": running(env={"WORLD_SIZE": "8"}),
-    "the size of a world of several pods": running(env={"WORLD_SIZE": "16", "MASTER_ADDR": "trainer-0"}),
-    "the size of the world of a Job's pods": running(env={"WORLD_SIZE": "16"}, owned_by="Job"),
-    "a variable beside the option itself": running(TP, "8", env={"TENSOR_PARALLEL_SIZE": "4"}),
-    "a variable of torchrun that counts by itself": running(env={"PET_NPROC_PER_NODE": "auto"}, owned_by="PyTorchJob"),
-    "data parallelism over several pods": running("--data-parallel-size=16", owned_by="StatefulSet"),
-    "data parallelism of which a part is here": running("--data-parallel-size=16", "--data-parallel-size-local=8"),
-    "another program's word": running("--dp", "2"),
-    "arguments that are longer than anybody writes": running(*["x" * 1000] * 40, TP, "2"),
-}
+    pytest.param(running("--nproc_per_node=gpu"), id="a launcher that counts by itself"),
+    pytest.param(running(TP, "$(TP)", env={"TP": "8"}), id="a variable that is known"),
+    pytest.param(running(TP, "$(TP)"), id="a variable that is not"),
+    pytest.param(shell("N=8; torchrun --nproc_per_node=$N train.py"), id="a variable of a shell"),
+    pytest.param(
+        running(TP, "${TP}", env={"TP": {"configMapKeyRef": {"name": "c", "key": "k"}}}), id="a variable from elsewhere"
+    ),
+    pytest.param(shell("vllm serve m --tp ${TP:-4}"), id="a default of the shell"),
+    pytest.param(shell("serve --tp 2 --port 1 & serve --tp 2 --port 2; wait", 4), id="two programs in one container"),
+    pytest.param(running("--num_processes", "16", "--num_machines", "2"), id="accelerate, over two machines"),
+    pytest.param(running("--num_processes=8", "--dp", "4"), id="accelerate, whose program takes a size of its own"),
+    pytest.param(running("--num_processes=1"), id="accelerate, one process that starts the others"),
+    pytest.param(running("--nproc_per_node=2", gpu=None), id="no GPU, as in a test"),
+    pytest.param(
+        case(pod(containers=[container(gpu=None, limits={"nvidia.com/mig-1g.10gb": "1"}, args=[TP, "2"])])),
+        id="a part of a GPU",
+    ),
+    pytest.param(
+        case(
+            pod(
+                containers=[
+                    container(gpu=1, args=[TP, "2"])
+                    | {"resources": {"limits": {"nvidia.com/gpu": "1"}, "claims": [{"name": "g"}]}}
+                ]
+            )
+        ),
+        id="a claim beside it",
+    ),
+    pytest.param(running("--tp-comm-overlap", "2"), id="an option that only begins like it"),
+    pytest.param(running("--tp", "5", "--nnodes", "2", gpu=2), id="more over two nodes than one has"),
+    pytest.param(running("--nproc_per_node=0"), id="zero processes"),
+    pytest.param(running(TP, "800000"), id="a number of six digits"),
+    pytest.param(
+        running(env={"WORLD_SIZE": "4", "TENSOR_PARALLEL_SIZE": "8"}), id="the size of the world beside that of a model"
+    ),
+    pytest.param(running(TP, "many"), id="text that is no number"),
+    pytest.param(running(TP), id="an option without a value"),
+    pytest.param(running(env={"WORLD_SIZE": "8"}), id="the size of the world"),
+    pytest.param(
+        running(env={"WORLD_SIZE": "16", "MASTER_ADDR": "trainer-0"}), id="the size of a world of several pods"
+    ),
+    pytest.param(running(env={"WORLD_SIZE": "16"}, owned_by="Job"), id="the size of the world of a Job's pods"),
+    pytest.param(running(TP, "8", env={"TENSOR_PARALLEL_SIZE": "4"}), id="a variable beside the option itself"),
+    pytest.param(
+        running(env={"PET_NPROC_PER_NODE": "auto"}, owned_by="PyTorchJob"),
+        id="a variable of torchrun that counts by itself",
+    ),
+    pytest.param(running("--data-parallel-size=16", owned_by="StatefulSet"), id="data parallelism over several pods"),
+    pytest.param(
+        running("--data-parallel-size=16", "--data-parallel-size-local=8"),
+        id="data parallelism of which a part is here",
+    ),
+    pytest.param(running("--dp", "2"), id="another program's word"),
+    pytest.param(running(*["x" * 1000] * 40, TP, "2"), id="arguments that are longer than anybody writes"),
+]
 
 
 def message(seen: str, number: int, gpus: int = 8, field: str = "args") -> list[str]:
@@ -101,26 +123,47 @@ _SCRIPTS = {
     "in the background": ("(vllm serve m --tensor-parallel-size=4)& wait", f"{TP}=4"),
 }
 _HERE = {"WORLD_SIZE": "4", "MASTER_ADDR": "localhost"}
-REFUSED: dict[str, tuple[Case, list[str]]] = {
-    **{f"{name}, more than GPUs": (running(name, "8", gpu=4), message(f"{name} 8", 8, 4)) for name in _OPTIONS},
-    **{
-        f"the variable {name}": (running(env={name: "4"}, gpu=2), message(f"{name}=4", 4, 2, "env"))
+REFUSED = [
+    *[
+        pytest.param(running(name, "8", gpu=4), message(f"{name} 8", 8, 4), id=f"{name}, more than GPUs")
+        for name in _OPTIONS
+    ],
+    *[
+        pytest.param(running(env={name: "4"}, gpu=2), message(f"{name}=4", 4, 2, "env"), id=f"the variable {name}")
         for name in _VARIABLES
-    },
-    **{f"in a shell, {how}": (shell(text, 2), message(seen, 4, 2)) for how, (text, seen) in _SCRIPTS.items()},
-    "fewer than GPUs": (running(f"{TP}=4"), message(f"{TP}=4", 4)),
-    "beside one GPU": (running("--tp", "2", gpu=1), message("--tp 2", 2, 1)),
-    "launched too rarely": (running("--nproc_per_node", "1"), message("--nproc_per_node 1", 1)),
-    "tensor times pipeline": (running("--tp", "4", "--pp", "4"), message("--tp 4 --pp 4", 16)),
-    "data parallelism beside tensor parallelism": (running("--tp", "4", "--dp", "8"), message("--tp 4 --dp 8", 32)),
-    "launched too often on each of several nodes": (
+    ],
+    *[
+        pytest.param(shell(text, 2), message(seen, 4, 2), id=f"in a shell, {how}")
+        for how, (text, seen) in _SCRIPTS.items()
+    ],
+    pytest.param(running(f"{TP}=4"), message(f"{TP}=4", 4), id="fewer than GPUs"),
+    pytest.param(running("--tp", "2", gpu=1), message("--tp 2", 2, 1), id="beside one GPU"),
+    pytest.param(running("--nproc_per_node", "1"), message("--nproc_per_node 1", 1), id="launched too rarely"),
+    pytest.param(running("--tp", "4", "--pp", "4"), message("--tp 4 --pp 4", 16), id="tensor times pipeline"),
+    pytest.param(
+        running("--tp", "4", "--dp", "8"), message("--tp 4 --dp 8", 32), id="data parallelism beside tensor parallelism"
+    ),
+    pytest.param(
         running("--nnodes=2", "--nproc-per-node=8", gpu=4, owned_by="PyTorchJob"),
         message("--nproc-per-node=8", 8, 4),
+        id="launched too often on each of several nodes",
     ),
-    "a variable that is known": (running(TP, "$(SIZE_OF_IT)", env={"SIZE_OF_IT": "4"}), message(f"{TP} 4", 4)),
-    "a part of each of two nodes, rounded up": (running("--tp", "3", "--nnodes", "2"), message("--tp 3", 2)),
-    "several pods, each with unused GPUs": (running(TP, "4", owned_by="LeaderWorkerSet"), message(f"{TP} 4", 4)),
-    "each replica of a Deployment": (running(TP, "4", gpu=2, owned_by="ReplicaSet"), message(f"{TP} 4", 4, 2)),
-    "a Job of one pod": (running(TP, "4", gpu=2, owned_by="Job", template=Template(1)), message(f"{TP} 4", 4, 2)),
-    "the size of the world, on this machine": (running(env=_HERE, gpu=2), message("WORLD_SIZE=4", 4, 2, "env")),
-}
+    pytest.param(
+        running(TP, "$(SIZE_OF_IT)", env={"SIZE_OF_IT": "4"}), message(f"{TP} 4", 4), id="a variable that is known"
+    ),
+    pytest.param(
+        running("--tp", "3", "--nnodes", "2"), message("--tp 3", 2), id="a part of each of two nodes, rounded up"
+    ),
+    pytest.param(
+        running(TP, "4", owned_by="LeaderWorkerSet"), message(f"{TP} 4", 4), id="several pods, each with unused GPUs"
+    ),
+    pytest.param(
+        running(TP, "4", gpu=2, owned_by="ReplicaSet"), message(f"{TP} 4", 4, 2), id="each replica of a Deployment"
+    ),
+    pytest.param(
+        running(TP, "4", gpu=2, owned_by="Job", template=Template(1)), message(f"{TP} 4", 4, 2), id="a Job of one pod"
+    ),
+    pytest.param(
+        running(env=_HERE, gpu=2), message("WORLD_SIZE=4", 4, 2, "env"), id="the size of the world, on this machine"
+    ),
+]

@@ -2,7 +2,9 @@
 
 from dataclasses import replace
 
-from tests.builders import EMPTY, GPU, POOLS, UNKNOWN, Case, case, container, sidecar
+import pytest
+
+from tests.builders import EMPTY, GPU, POOLS, UNKNOWN, case, container, sidecar
 from tests.controlplane.objects import pod
 from webhook.framework.interface import Template
 from webhook.rules.gpu_quantity import GpuQuantity
@@ -15,22 +17,29 @@ def only(**resources: dict[str, object]) -> dict[str, object]:
     return {"name": "main", "resources": resources}
 
 
-ALLOWED: dict[str, Case] = {
-    "one GPU, as the API server writes it": case(pod()),
-    "none of another vendor beside it": case(pod(containers=[only(limits={GPU: "1000m", "amd.com/gpu": "0"})])),
-    "limits alone: the API server copies them into requests": case(pod(containers=[only(limits={GPU: "1"})])),
-    "a whole number in thousandths": case(pod(containers=[only(limits={GPU: "2000m"})])),
-    "request and limit that only differ in spelling": case(
-        pod(containers=[only(limits={GPU: "1"}, requests={GPU: "1000m"})])
+ALLOWED = [
+    pytest.param(case(pod()), id="one GPU, as the API server writes it"),
+    pytest.param(
+        case(pod(containers=[only(limits={GPU: "1000m", "amd.com/gpu": "0"})])), id="none of another vendor beside it"
     ),
-    "a JSON number, as in a file": case(pod(containers=[only(limits={GPU: 2}, requests={GPU: 2})])),
-    "none at all, which is for another rule to judge": case(pod(containers=[container(gpu=0)])),
-    "half a CPU": case(pod(gpus=0, limits={"cpu": "500m"})),
-    "half of something that only begins like a GPU": case(pod(limits={"nvidia.com/gpumem": "0.5"})),
-    "no resources": case(pod(containers=[{"name": "main"}])),
-    "CPU for the whole pod": case(pod(resources={"limits": {"cpu": "16"}})),
-    "devices by claim": case(pod(containers=[only(claims=[{"name": "gpu"}])], resourceClaims=[{"name": "gpu"}])),
-}
+    pytest.param(
+        case(pod(containers=[only(limits={GPU: "1"})])), id="limits alone: the API server copies them into requests"
+    ),
+    pytest.param(case(pod(containers=[only(limits={GPU: "2000m"})])), id="a whole number in thousandths"),
+    pytest.param(
+        case(pod(containers=[only(limits={GPU: "1"}, requests={GPU: "1000m"})])),
+        id="request and limit that only differ in spelling",
+    ),
+    pytest.param(case(pod(containers=[only(limits={GPU: 2}, requests={GPU: 2})])), id="a JSON number, as in a file"),
+    pytest.param(case(pod(containers=[container(gpu=0)])), id="none at all, which is for another rule to judge"),
+    pytest.param(case(pod(gpus=0, limits={"cpu": "500m"})), id="half a CPU"),
+    pytest.param(case(pod(limits={"nvidia.com/gpumem": "0.5"})), id="half of something that only begins like a GPU"),
+    pytest.param(case(pod(containers=[{"name": "main"}])), id="no resources"),
+    pytest.param(case(pod(resources={"limits": {"cpu": "16"}})), id="CPU for the whole pod"),
+    pytest.param(
+        case(pod(containers=[only(claims=[{"name": "gpu"}])], resourceClaims=[{"name": "gpu"}])), id="devices by claim"
+    ),
+]
 
 
 def message(
@@ -47,35 +56,45 @@ _NEGATIVE = (
     "a whole number of GPUs, not below zero. Ask for the number of GPUs that the container needs, or remove the line"
 )
 _GONE = replace(POOLS, offers={"a": {"nvidia.com/gpu.shared": 0}})
-REFUSED: dict[str, tuple[Case, list[str]]] = {
-    "half a GPU, where the cluster has parts of GPUs": (
+REFUSED = [
+    pytest.param(
         case(pod(gpus="500m"), cluster=POOLS),
         [message(_HALF, f"{_WHOLE}Ask for 1, {_OFFERED}")],
+        id="half a GPU, where the cluster has parts of GPUs",
     ),
-    "half a GPU, where the cluster has none": (case(pod(gpus="500m")), [message(_HALF, f"{_WHOLE}Ask for 1, {_NONE}")]),
-    "half a GPU as the user wrote it, with a cluster not yet known": (
+    pytest.param(
+        case(pod(gpus="500m")),
+        [message(_HALF, f"{_WHOLE}Ask for 1, {_NONE}")],
+        id="half a GPU, where the cluster has none",
+    ),
+    pytest.param(
         case(pod(gpus="0.5"), cluster=UNKNOWN),
         [message('"0.5"', f"{_WHOLE}Ask for 1, or for a MIG profile or a shared GPU if the cluster offers them")],
+        id="half a GPU as the user wrote it, with a cluster not yet known",
     ),
-    "one and a half": (
+    pytest.param(
         case(pod(gpus="1500m"), cluster=EMPTY),
         [message('"1500m", the API server\'s spelling of 1.5,', f"{_WHOLE}Ask for 1 or 2, {_NONE}")],
+        id="one and a half",
     ),
-    "half a GPU of another vendor, whose parts would come first": (
+    pytest.param(
         case(pod(containers=[only(limits={"amd.com/gpu": "500m"})]), cluster=POOLS),
         [message(_HALF, f"{_WHOLE}Ask for 1, {_OFFERED}", gpu="amd.com/gpu")],
+        id="half a GPU of another vendor, whose parts would come first",
     ),
-    "half a GPU, where the parts of GPUs are gone for the moment": (
+    pytest.param(
         case(pod(gpus="500m"), cluster=_GONE),
         [message(_HALF, f"{_WHOLE}Ask for 1, {_NONE}")],
+        id="half a GPU, where the parts of GPUs are gone for the moment",
     ),
-    "a digit of another script": (case(pod(gpus="\u0661")), [message('"\u0661"', _NO_UNIT)]),
-    "a negative number": (case(pod(containers=[container(gpu=-1)])), [message('"-1"', _NEGATIVE)]),
-    "text that is no number": (
+    pytest.param(case(pod(gpus="\u0661")), [message('"\u0661"', _NO_UNIT)], id="a digit of another script"),
+    pytest.param(case(pod(containers=[container(gpu=-1)])), [message('"-1"', _NEGATIVE)], id="a negative number"),
+    pytest.param(
         case(pod(containers=[container("a\nb", gpu="one")])),
         [message('"one"', _NO_UNIT, name="a\\nb")],
+        id="text that is no number",
     ),
-    "a request that differs from its limit": (
+    pytest.param(
         case(pod(containers=[only(limits={GPU: "2"}, requests={GPU: "1"})])),
         [
             message(
@@ -84,8 +103,9 @@ REFUSED: dict[str, tuple[Case, list[str]]] = {
                 "requests",
             )
         ],
+        id="a request that differs from its limit",
     ),
-    "a request without a limit, as in a template": (
+    pytest.param(
         case(pod(containers=[only(requests={GPU: "1"})]), template=Template(None)),
         [
             message(
@@ -94,12 +114,14 @@ REFUSED: dict[str, tuple[Case, list[str]]] = {
                 "requests",
             )
         ],
+        id="a request without a limit, as in a template",
     ),
-    "a bad request beside a good limit": (
+    pytest.param(
         case(pod(containers=[only(limits={GPU: "1"}, requests={GPU: "-1"})])),
         [message('"-1"', _NEGATIVE, "requests")],
+        id="a bad request beside a good limit",
     ),
-    "each container that is wrong, in field order, and no other": (
+    pytest.param(
         case(
             pod(
                 containers=[container("good"), container("bad", gpu=-2)],
@@ -114,15 +136,17 @@ REFUSED: dict[str, tuple[Case, list[str]]] = {
                 ("containers[1]", -2, "bad"),
             )
         ],
+        id="each container that is wrong, in field order, and no other",
     ),
-    "a GPU for the whole pod": (
+    pytest.param(
         case(pod(resources={"limits": {GPU: "1", "cpu": "8"}})),
         [
             "spec.resources.limits[nvidia.com/gpu]: saw a GPU among the resources of the whole pod, wanted GPUs in the "
             "resources of a container. Move it to the container that uses the GPU."
         ],
+        id="a GPU for the whole pod",
     ),
-}
+]
 
 
 def test_the_mutating_hook_runs_it_too_since_the_api_server_checks_the_pod_before_the_validating_hook() -> None:

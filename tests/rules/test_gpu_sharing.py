@@ -2,7 +2,9 @@
 
 from dataclasses import replace
 
-from tests.builders import POOLS, TWO_NODES, Case, case, container
+import pytest
+
+from tests.builders import POOLS, TWO_NODES, case, container
 from tests.controlplane.objects import pod
 from webhook.rules.gpu_sharing import GpuSharing
 
@@ -11,26 +13,39 @@ STRATEGY = "nvidia.com/gpu.sharing-strategy"
 ALL_SHARED = replace(TWO_NODES, labels={"gpu-a1": {STRATEGY: "time-slicing"}, "gpu-a2": {STRATEGY: "time-slicing"}})
 SOME_SHARED = replace(TWO_NODES, labels={"gpu-a1": {STRATEGY: "time-slicing"}, "gpu-a2": {STRATEGY: "none"}})
 
-ALLOWED: dict[str, Case] = {
-    "one share": case(pod(gpus=0, limits={"nvidia.com/gpu.shared": "1"}), cluster=POOLS),
-    "two whole GPUs": case(pod(gpus=2)),
-    "two GPUs where all nodes share theirs, which is for another rule": case(pod(gpus=2), cluster=ALL_SHARED),
-    "two whole GPUs where some nodes share theirs": case(pod(gpus=2), cluster=SOME_SHARED),
-    "one slice in each of two containers": case(
-        pod(containers=(container(n, gpu=None, limits={"nvidia.com/mig-1g.10gb": "1"}) for n in "ab")), cluster=POOLS
+ALLOWED = [
+    pytest.param(case(pod(gpus=0, limits={"nvidia.com/gpu.shared": "1"}), cluster=POOLS), id="one share"),
+    pytest.param(case(pod(gpus=2)), id="two whole GPUs"),
+    pytest.param(
+        case(pod(gpus=2), cluster=ALL_SHARED), id="two GPUs where all nodes share theirs, which is for another rule"
     ),
-    "two partitions of AMD's GPUs, which a program may use together": case(
-        pod(gpus=0, limits={"amd.com/gpu": "2"}, nodeSelector={"amd.com/gpu.compute-memory-partition": "cpx_nps4"})
+    pytest.param(case(pod(gpus=2), cluster=SOME_SHARED), id="two whole GPUs where some nodes share theirs"),
+    pytest.param(
+        case(
+            pod(containers=(container(n, gpu=None, limits={"nvidia.com/mig-1g.10gb": "1"}) for n in "ab")),
+            cluster=POOLS,
+        ),
+        id="one slice in each of two containers",
     ),
-    "one share in each of two containers": case(
-        pod(containers=(container(n, gpu=None, limits={"nvidia.com/gpu.shared": "1"}) for n in "ab")), cluster=POOLS
+    pytest.param(
+        case(
+            pod(gpus=0, limits={"amd.com/gpu": "2"}, nodeSelector={"amd.com/gpu.compute-memory-partition": "cpx_nps4"})
+        ),
+        id="two partitions of AMD's GPUs, which a program may use together",
     ),
-    "two GPUs of nodes that are chosen for not sharing": case(
-        pod(gpus=2, nodeSelector={STRATEGY: "none"}), cluster=ALL_SHARED
+    pytest.param(
+        case(
+            pod(containers=(container(n, gpu=None, limits={"nvidia.com/gpu.shared": "1"}) for n in "ab")), cluster=POOLS
+        ),
+        id="one share in each of two containers",
     ),
-    "two GPUs, and nobody can tell which nodes they are on": case(pod(gpus=2), cluster=ALL_SHARED),
-    "another vendor": case(pod(gpus=0, limits={"amd.com/gpu": "2"}), cluster=ALL_SHARED),
-}
+    pytest.param(
+        case(pod(gpus=2, nodeSelector={STRATEGY: "none"}), cluster=ALL_SHARED),
+        id="two GPUs of nodes that are chosen for not sharing",
+    ),
+    pytest.param(case(pod(gpus=2), cluster=ALL_SHARED), id="two GPUs, and nobody can tell which nodes they are on"),
+    pytest.param(case(pod(gpus=0, limits={"amd.com/gpu": "2"}), cluster=ALL_SHARED), id="another vendor"),
+]
 
 _END = 'in container "main", wanted 1: a second share is no second GPU. Ask for 1, or for whole GPUs.'
 _SLICES = "spec.containers[0].resources.limits"
@@ -39,39 +54,47 @@ _OF_SLICES = (
     "Ask for one slice, of the size that it needs, or for whole GPUs."
 )
 _WHERE = "spec.containers[0].resources.limits[nvidia.com/gpu]"
-REFUSED: dict[str, tuple[Case, list[str]]] = {
-    "two shares of nodes with MPS, whose daemon refuses them": (
+REFUSED = [
+    pytest.param(
         case(pod(gpus=2, nodeSelector={STRATEGY: "mps"})),
         [f"{_WHERE}: saw 2 shares of GPUs {_END}"],
-    )
-}
-WARNED: dict[str, tuple[Case, list[str]]] = {
-    "two shares by name": (
+        id="two shares of nodes with MPS, whose daemon refuses them",
+    ),
+]
+WARNED = [
+    pytest.param(
         case(pod(gpus=0, limits={"nvidia.com/gpu.shared": "2"}), cluster=POOLS),
         [f"spec.containers[0].resources.limits[nvidia.com/gpu.shared]: saw 2 shares of GPUs {_END}"],
+        id="two shares by name",
     ),
-    "two GPUs of nodes that GKE lets pods share": (
+    pytest.param(
         case(pod(gpus=2, nodeSelector={"cloud.google.com/gke-max-shared-clients-per-gpu": "8"})),
         [f"{_WHERE}: saw 2 shares of GPUs {_END}"],
+        id="two GPUs of nodes that GKE lets pods share",
     ),
-    "two slices of one size": (
+    pytest.param(
         case(pod(gpus=0, limits={"nvidia.com/mig-1g.10gb": "2"}), cluster=POOLS),
         [f"{_SLICES}[nvidia.com/mig-1g.10gb]: saw 2 nvidia.com/mig-1g.10gb{_OF_SLICES}"],
+        id="two slices of one size",
     ),
-    "slices of two sizes": (
+    pytest.param(
         case(pod(gpus=0, limits={"nvidia.com/mig-1g.10gb": "1", "nvidia.com/mig-2g.20gb": "1"}), cluster=POOLS),
         [f"{_SLICES}[nvidia.com/mig-1g.10gb]: saw 1 nvidia.com/mig-1g.10gb, 1 nvidia.com/mig-2g.20gb{_OF_SLICES}"],
+        id="slices of two sizes",
     ),
-    "two GPUs of nodes on which each is a slice": (
+    pytest.param(
         case(pod(gpus=2, nodeSelector={"nvidia.com/gpu.product": "NVIDIA-H100-80GB-HBM3-MIG-1g.10gb"})),
         [f"{_WHERE}: saw 2 nvidia.com/gpu{_OF_SLICES}"],
+        id="two GPUs of nodes on which each is a slice",
     ),
-    "two GPUs of nodes that GKE cuts into slices": (
+    pytest.param(
         case(pod(gpus=2, nodeSelector={"cloud.google.com/gke-gpu-partition-size": "1g.5gb"})),
         [f"{_WHERE}: saw 2 nvidia.com/gpu{_OF_SLICES}"],
+        id="two GPUs of nodes that GKE cuts into slices",
     ),
-    "two GPUs of a model that is shared": (
+    pytest.param(
         case(pod(gpus=2, nodeSelector={"nvidia.com/gpu.product": "NVIDIA-L4-SHARED"})),
         [f"{_WHERE}: saw 2 shares of GPUs {_END}"],
+        id="two GPUs of a model that is shared",
     ),
-}
+]

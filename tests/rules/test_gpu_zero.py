@@ -1,19 +1,21 @@
 """Containers that ask for 0 GPUs."""
 
-from tests.builders import Case, case, container
+import pytest
+
+from tests.builders import case, container
 from tests.controlplane.objects import pod
 from webhook.rules.gpu_zero import GpuZero
 
 RULE = GpuZero()
 VISIBLE = "NVIDIA_VISIBLE_DEVICES"
 
-ALLOWED: dict[str, Case] = {
-    "one GPU": case(pod()),
-    "no GPU line": case(pod(gpus=0)),
-    "none of one vendor and one of another": case(pod(limits={"amd.com/gpu": "0"})),
-    "a quantity that is none": case(pod(gpus="zero")),
-    "no CPU": case(pod(gpus=0, limits={"cpu": "0"})),
-}
+ALLOWED = [
+    pytest.param(case(pod()), id="one GPU"),
+    pytest.param(case(pod(gpus=0)), id="no GPU line"),
+    pytest.param(case(pod(limits={"amd.com/gpu": "0"})), id="none of one vendor and one of another"),
+    pytest.param(case(pod(gpus="zero")), id="a quantity that is none"),
+    pytest.param(case(pod(gpus=0, limits={"cpu": "0"})), id="no CPU"),
+]
 
 
 def message(field: str = "containers[0]", name: str = "main") -> list[str]:
@@ -23,13 +25,14 @@ def message(field: str = "containers[0]", name: str = "main") -> list[str]:
     ]
 
 
-REFUSED: dict[str, tuple[Case, list[str]]] = {
-    "zero": (case(pod(containers=[container(gpu=0)])), message()),
-    "zero in another spelling, in an init container": (
+REFUSED = [
+    pytest.param(case(pod(containers=[container(gpu=0)])), message(), id="zero"),
+    pytest.param(
         case(pod(init=[container("setup", gpu="0m")])),
         message("initContainers[0]", "setup"),
+        id="zero in another spelling, in an init container",
     ),
-    "zero beside a claim, which may be of any device": (
+    pytest.param(
         case(
             pod(
                 containers=[
@@ -38,12 +41,14 @@ REFUSED: dict[str, tuple[Case, list[str]]] = {
             )
         ),
         message(),
+        id="zero beside a claim, which may be of any device",
     ),
-    "zero, and the GPUs of the node are hidden": (
+    pytest.param(
         case(pod(containers=[container(gpu=0, env={VISIBLE: "void"})])),
         message(),
+        id="zero, and the GPUs of the node are hidden",
     ),
-}
+]
 
 
 def test_nobody_is_refused_for_what_no_line_at_all_would_not_be() -> None:

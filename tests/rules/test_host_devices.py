@@ -4,7 +4,7 @@ from dataclasses import replace
 
 import pytest
 
-from tests.builders import TWO_NODES, UNKNOWN, Case, case
+from tests.builders import TWO_NODES, UNKNOWN, case
 from tests.controlplane.objects import pod
 from webhook.kube.pod import Pod
 from webhook.rules.host_devices import HostDevices
@@ -21,29 +21,50 @@ BOTH = replace(TWO_NODES, namespaces={"team-a": {PREFLIGHT: "enabled", ISOLATED:
 ONE = replace(TWO_NODES, namespaces={"team-a": {ISOLATED: "on"}, "team-b": {PREFLIGHT: "enabled"}})
 
 
-ALLOWED: dict[str, Case] = {
-    "no volumes": case(pod()),
-    "volumes that are not of the node": case(pod(volumes=[{"name": "shm", "emptyDir": {"medium": "Memory"}}])),
-    "folders of data": case(host("/mnt/models", "/data", "/data1/imagenet", "/models/", "/home/alice", "/scratch/x")),
-    "shared memory, and the time": case(host("/dev/shm", "/etc/localtime", "/usr/share/zoneinfo/UTC")),
-    "the same, written otherwise": case(host("//mnt/./models", "/mnt/../data", "/dev//shm/")),
-    "a folder or a file by type": case(host("/mnt/models", type="DirectoryOrCreate")),
-    "a type of nothing": case(host("/mnt/models", type="")),
-    "a folder that the policy allows": case(host("/opt/models"), rule=HostDevices(allowed=("/opt",))),
-    "the whole node, where the policy allows it": case(host("/", "/dev"), rule=HostDevices(allowed=("/*",), denied=())),
-    "drivers of GKE": case(host("/home/kubernetes/bin/nvidia/lib64", "/home/kubernetes/bin/gib")),
-    "folders of data beside those of the node": case(host("/mnt/k8s-disks/0/models", "/mnt/k8s-disks/1", "/mnt/aks2")),
-    "what other webhooks mount, in namespaces with their labels": case(
-        host(
-            "/var/run/nvsentinel", "/run//nvsentinel/", "/usr/local/vgpu", "/usr/local/vgpu/containers", "/tmp/vgpulock"
+ALLOWED = [
+    pytest.param(case(pod()), id="no volumes"),
+    pytest.param(
+        case(pod(volumes=[{"name": "shm", "emptyDir": {"medium": "Memory"}}])), id="volumes that are not of the node"
+    ),
+    pytest.param(
+        case(host("/mnt/models", "/data", "/data1/imagenet", "/models/", "/home/alice", "/scratch/x")),
+        id="folders of data",
+    ),
+    pytest.param(case(host("/dev/shm", "/etc/localtime", "/usr/share/zoneinfo/UTC")), id="shared memory, and the time"),
+    pytest.param(case(host("//mnt/./models", "/mnt/../data", "/dev//shm/")), id="the same, written otherwise"),
+    pytest.param(case(host("/mnt/models", type="DirectoryOrCreate")), id="a folder or a file by type"),
+    pytest.param(case(host("/mnt/models", type="")), id="a type of nothing"),
+    pytest.param(case(host("/opt/models"), rule=HostDevices(allowed=("/opt",))), id="a folder that the policy allows"),
+    pytest.param(
+        case(host("/", "/dev"), rule=HostDevices(allowed=("/*",), denied=())),
+        id="the whole node, where the policy allows it",
+    ),
+    pytest.param(case(host("/home/kubernetes/bin/nvidia/lib64", "/home/kubernetes/bin/gib")), id="drivers of GKE"),
+    pytest.param(
+        case(host("/mnt/k8s-disks/0/models", "/mnt/k8s-disks/1", "/mnt/aks2")),
+        id="folders of data beside those of the node",
+    ),
+    pytest.param(
+        case(
+            host(
+                "/var/run/nvsentinel",
+                "/run//nvsentinel/",
+                "/usr/local/vgpu",
+                "/usr/local/vgpu/containers",
+                "/tmp/vgpulock",
+            ),
+            cluster=BOTH,
         ),
-        cluster=BOTH,
+        id="what other webhooks mount, in namespaces with their labels",
     ),
-    "the same, in a namespace of the policy": case(
-        host("/run/nvsentinel"), rule=HostDevices(of_namespaces={"/var/run/nvsentinel": ("team-*",)})
+    pytest.param(
+        case(host("/run/nvsentinel"), rule=HostDevices(of_namespaces={"/var/run/nvsentinel": ("team-*",)})),
+        id="the same, in a namespace of the policy",
     ),
-    "a folder of the node, where the policy allows it": case(host("/mnt/aks/x"), rule=HostDevices(denied=())),
-}
+    pytest.param(
+        case(host("/mnt/aks/x"), rule=HostDevices(denied=())), id="a folder of the node, where the policy allows it"
+    ),
+]
 
 _FIX = "Use a volume claim or an emptyDir; the device plugin brings the devices that the limits ask for."
 _MAY = (
@@ -91,68 +112,79 @@ _BELOW = (
     "/usr/local",
     "/run/nvsentinel/../nri",
 )
-REFUSED: dict[str, tuple[Case, list[str]]] = {
-    "what is beside and below what other webhooks mount": (
+REFUSED = [
+    pytest.param(
         case(host(*_BELOW), cluster=BOTH),
         [f'spec.volumes[{n}].hostPath.path: saw "{path}", {_MAY} {_FIX}' for n, path in enumerate(_BELOW)],
+        id="what is beside and below what other webhooks mount",
     ),
-    "what a webhook mounts in other namespaces": (
+    pytest.param(
         case(host("/run/nvsentinel"), cluster=ONE),
         [f'spec.volumes[0].hostPath.path: saw "/run/nvsentinel", {_MAY} {_FIX}'],
+        id="what a webhook mounts in other namespaces",
     ),
-    "while nothing is known of namespaces": (
+    pytest.param(
         case(host("/run/nvsentinel"), cluster=UNKNOWN),
         [f'spec.volumes[0].hostPath.path: saw "/run/nvsentinel", {_MAY} {_FIX}'],
+        id="while nothing is known of namespaces",
     ),
-    "a socket at such a path": (
+    pytest.param(
         case(host("/run/nvsentinel", type="Socket"), cluster=BOTH),
         [f'spec.volumes[0].hostPath.type: saw "Socket", wanted a folder or a file, no device and no socket. {_FIX}'],
+        id="a socket at such a path",
     ),
-    **{
-        f"{path or 'nothing'}, which is no folder of data": (
+    *[
+        pytest.param(
             case(host(path)),
             [f'spec.volumes[0].hostPath.path: saw "{path}", {_MAY} {_FIX}'],
+            id=f"{path or 'nothing'}, which is no folder of data",
         )
         for path in (*_DEVICES, *_KERNEL, *_SOCKETS, *_PROGRAMS)
-    },
-    **{
-        f"{kind}, even in a folder of data": (
+    ],
+    *[
+        pytest.param(
             case(host("/mnt/x", type=kind)),
             [
                 f'spec.volumes[0].hostPath.type: saw "{kind}", wanted a folder or a file, no device and no socket. {_FIX}'
             ],
+            id=f"{kind}, even in a folder of data",
         )
         for kind in ("CharDevice", "BlockDevice", "Socket")
-    },
-    "a backslash, which Windows reads as a slash": (
+    ],
+    pytest.param(
         case(host(r"/mnt/x\..\..\dev")),
         [f'spec.volumes[0].hostPath.path: saw "/mnt/x\\\\..\\\\..\\\\dev", {_MAY} {_FIX}'],
+        id="a backslash, which Windows reads as a slash",
     ),
-    **{
-        f"{path}, which the node itself needs": (
+    *[
+        pytest.param(
             case(host(path)),
             [
                 f'spec.volumes[0].hostPath.path: saw "{path}", wanted another folder: this one has files that the node itself needs. {_FIX}'
             ],
+            id=f"{path}, which the node itself needs",
         )
         for path in _OF_NODES
-    },
-    "a repository, which the node clones": (
+    ],
+    pytest.param(
         case(pod(volumes=[{"name": "v", "gitRepo": {"repository": "https://example.com/x"}}])),
         [
             "spec.volumes[0].gitRepo: saw a repository, wanted no gitRepo volume: git runs on the node as root. "
             "Clone it in an init container, into an emptyDir."
         ],
+        id="a repository, which the node clones",
     ),
-    "any path, where the policy allows none": (
+    pytest.param(
         case(host("/mnt"), rule=HostDevices(allowed=())),
         [f'spec.volumes[0].hostPath.path: saw "/mnt", wanted no host path. {_FIX}'],
+        id="any path, where the policy allows none",
     ),
-    "the second of two": (
+    pytest.param(
         case(host("/mnt/x", "/dev/nvidia0")),
         [f'spec.volumes[1].hostPath.path: saw "/dev/nvidia0", {_MAY} {_FIX}'],
+        id="the second of two",
     ),
-}
+]
 
 
 @pytest.mark.parametrize(

@@ -1,17 +1,19 @@
 """The process and IPC namespaces of the node."""
 
-from tests.builders import Case, case, container
+import pytest
+
+from tests.builders import case, container
 from tests.controlplane.objects import pod
 from webhook.rules.host_namespaces import HostNamespaces
 
 RULE = HostNamespaces()
 
-ALLOWED: dict[str, Case] = {
-    "neither": case(pod()),
-    "false": case(pod(hostPID=False, hostIPC=False)),
-    "the network of the node, as multi-node training uses it": case(pod(hostNetwork=True)),
-    "processes shared within the pod": case(pod(shareProcessNamespace=True)),
-}
+ALLOWED = [
+    pytest.param(case(pod()), id="neither"),
+    pytest.param(case(pod(hostPID=False, hostIPC=False)), id="false"),
+    pytest.param(case(pod(hostNetwork=True)), id="the network of the node, as multi-node training uses it"),
+    pytest.param(case(pod(shareProcessNamespace=True)), id="processes shared within the pod"),
+]
 
 _PID = (
     "spec.hostPID: saw true, wanted false: it shows the GPU processes of all pods of the node. "
@@ -26,17 +28,21 @@ def ipc(more: str = " in a pod that asks for no GPU") -> str:
     )
 
 
-REFUSED: dict[str, tuple[Case, list[str]]] = {
-    "hostPID with a GPU": (case(pod(hostPID=True)), [_PID]),
-    "both without a GPU": (case(pod(gpus=0, hostPID=True, hostIPC=True)), [_PID, ipc()]),
-    "hostIPC with a claim, which may be of any device": (
+REFUSED = [
+    pytest.param(case(pod(hostPID=True)), [_PID], id="hostPID with a GPU"),
+    pytest.param(case(pod(gpus=0, hostPID=True, hostIPC=True)), [_PID, ipc()], id="both without a GPU"),
+    pytest.param(
         case(pod(gpus=0, hostIPC=True, resourceClaims=[{"name": "gpu"}])),
         [ipc()],
+        id="hostIPC with a claim, which may be of any device",
     ),
-    "hostIPC with 0 of a GPU that the policy does not know": (
+    pytest.param(
         case(pod(gpus=0, limits={"x.io/gpu": "0"}, hostIPC=True)),
         [ipc()],
+        id="hostIPC with 0 of a GPU that the policy does not know",
     ),
-    "hostIPC with 0 GPUs": (case(pod(containers=[container(gpu=0)], hostIPC=True)), [ipc()]),
-}
-WARNED: dict[str, tuple[Case, list[str]]] = {"hostIPC with a GPU": (case(pod(hostIPC=True)), [ipc("")])}
+    pytest.param(case(pod(containers=[container(gpu=0)], hostIPC=True)), [ipc()], id="hostIPC with 0 GPUs"),
+]
+WARNED = [
+    pytest.param(case(pod(hostIPC=True)), [ipc("")], id="hostIPC with a GPU"),
+]

@@ -2,6 +2,8 @@
 
 from typing import Any
 
+import pytest
+
 from tests.builders import Case, case, container
 from tests.controlplane.objects import pod
 from webhook.rules.node_wide_resources import NodeWideResources
@@ -14,14 +16,14 @@ def asking(rule: NodeWideResources | None = None, **fields: Any) -> Case:
     return case(pod(containers=[container(gpu=None, **fields)]), rule=rule)
 
 
-ALLOWED: dict[str, Case] = {
-    "no resources": asking(),
-    "GPUs": case(pod()),
-    "GPUs of the same vendor": asking(limits={"gpu.intel.com/i915": "1"}),
-    "none of it": asking(limits={I915: "0"}, requests={I915: "0"}),
-    "a longer name": asking(limits={f"{I915}2": "1"}),
-    "a policy without such names": asking(NodeWideResources(names=()), limits={I915: "1"}),
-}
+ALLOWED = [
+    pytest.param(asking(), id="no resources"),
+    pytest.param(case(pod()), id="GPUs"),
+    pytest.param(asking(limits={"gpu.intel.com/i915": "1"}), id="GPUs of the same vendor"),
+    pytest.param(asking(limits={I915: "0"}, requests={I915: "0"}), id="none of it"),
+    pytest.param(asking(limits={f"{I915}2": "1"}), id="a longer name"),
+    pytest.param(asking(NodeWideResources(names=()), limits={I915: "1"}), id="a policy without such names"),
+]
 
 
 def message(name: str, part: str = "limits", amount: str = "1", of: str = "containers[0]", who: str = "main") -> str:
@@ -31,18 +33,22 @@ def message(name: str, part: str = "limits", amount: str = "1", of: str = "conta
     )
 
 
-REFUSED: dict[str, tuple[Case, list[str]]] = {
-    "one of it": (asking(limits={I915: "1"}), [message(I915)]),
-    "one of the other driver's": (asking(limits={XE: "2"}, requests={XE: "2"}), [message(XE, amount="2")]),
-    "as a request": (asking(requests={XE: "1"}), [message(XE, "requests")]),
-    "beside GPUs": (case(pod(containers=[container(limits={I915: "1"})])), [message(I915)]),
-    "in an init container": (
+REFUSED = [
+    pytest.param(asking(limits={I915: "1"}), [message(I915)], id="one of it"),
+    pytest.param(
+        asking(limits={XE: "2"}, requests={XE: "2"}), [message(XE, amount="2")], id="one of the other driver's"
+    ),
+    pytest.param(asking(requests={XE: "1"}), [message(XE, "requests")], id="as a request"),
+    pytest.param(case(pod(containers=[container(limits={I915: "1"})])), [message(I915)], id="beside GPUs"),
+    pytest.param(
         case(pod(init=[container("setup", gpu=None, limits={I915: "1"})])),
         [message(I915, of="initContainers[0]", who="setup")],
+        id="in an init container",
     ),
-    "an amount that is no quantity": (asking(limits={I915: "some"}), [message(I915, amount="some")]),
-    "a name of the policy": (
+    pytest.param(asking(limits={I915: "some"}), [message(I915, amount="some")], id="an amount that is no quantity"),
+    pytest.param(
         asking(NodeWideResources(names=("smarter-devices/*",)), limits={"smarter-devices/nvidia0": "1"}),
         [message("smarter-devices/nvidia0")],
+        id="a name of the policy",
     ),
-}
+]

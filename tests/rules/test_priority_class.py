@@ -3,6 +3,8 @@
 from dataclasses import replace
 from typing import Any
 
+import pytest
+
 from tests.builders import TWO_NODES, UNKNOWN, Case, ClusterFacts, case, classes
 from tests.controlplane.objects import pod
 from webhook.framework.interface import ProfileView, Workload
@@ -35,26 +37,32 @@ def grouped(gpus: int = 1, *, guessed: bool = False, **spec: Any) -> Case:
     return made._replace(context=made.context._replace(workload=Workload("training", guessed=guessed)))
 
 
-ALLOWED: dict[str, Case] = {
-    "no class": case(pod()),
-    "a class that is free for all": named("gpu-training"),
-    "a reserved class in a namespace it is reserved for": named("gpu-inference", namespace="team-b-prod"),
-    "any class while the classes are not yet known": named("gpu-training", cluster=UNKNOWN),
-    "a class that the API server knows, and our watch does not yet": named("new", 7),
-    "a class that the default settings do not reserve": named("gpu-inference", rule=PriorityClassAllowed()),
-    "the class of a workload, in a namespace that is entitled to it": named(
-        "gpu-inference", namespace="team-b-prod", rule=ENTITLED
+ALLOWED = [
+    pytest.param(case(pod()), id="no class"),
+    pytest.param(named("gpu-training"), id="a class that is free for all"),
+    pytest.param(
+        named("gpu-inference", namespace="team-b-prod"), id="a reserved class in a namespace it is reserved for"
     ),
-    "the class of a workload, in a namespace with the label that entitles to it": named(
-        "gpu-inference", rule=BY_LABEL, cluster=LABELLED
+    pytest.param(named("gpu-training", cluster=UNKNOWN), id="any class while the classes are not yet known"),
+    pytest.param(named("new", 7), id="a class that the API server knows, and our watch does not yet"),
+    pytest.param(
+        named("gpu-inference", rule=PriorityClassAllowed()), id="a class that the default settings do not reserve"
     ),
-    "a class of two entries, by the first": named("gpu-top", 7, rule=TWO_ENTRIES),
-    "a class of no workload": named("gpu-training", rule=ENTITLED),
-    "a guessed class of a pod in a group": grouped(guessed=True),
-    "a class of a pod in a group that its author names": grouped(priorityClassName="gpu-training"),
-    "a pod in a group without a GPU": grouped(0),
-    "an exception that `reserved` makes": named("gpu-top", 7, rule=ENTITLED),
-}
+    pytest.param(
+        named("gpu-inference", namespace="team-b-prod", rule=ENTITLED),
+        id="the class of a workload, in a namespace that is entitled to it",
+    ),
+    pytest.param(
+        named("gpu-inference", rule=BY_LABEL, cluster=LABELLED),
+        id="the class of a workload, in a namespace with the label that entitles to it",
+    ),
+    pytest.param(named("gpu-top", 7, rule=TWO_ENTRIES), id="a class of two entries, by the first"),
+    pytest.param(named("gpu-training", rule=ENTITLED), id="a class of no workload"),
+    pytest.param(grouped(guessed=True), id="a guessed class of a pod in a group"),
+    pytest.param(grouped(priorityClassName="gpu-training"), id="a class of a pod in a group that its author names"),
+    pytest.param(grouped(0), id="a pod in a group without a GPU"),
+    pytest.param(named("gpu-top", 7, rule=ENTITLED), id="an exception that `reserved` makes"),
+]
 
 
 def unknown(name: str, end: str) -> list[str]:
@@ -70,54 +78,64 @@ def others(name: str, end: str) -> list[str]:
 _CHOOSE = "Choose one of those, or remove the line."
 _NOBODY = "for no namespace of a tenant."
 _SERVING = "only for namespaces serving, team-b*. Use gpu-training,"
-REFUSED: dict[str, tuple[Case, list[str]]] = {
-    "a class that does not exist, with a name similar to one that does": (
+REFUSED = [
+    pytest.param(
         named("gpu-trainnig"),
         unknown("gpu-trainnig", "gpu-training. Write gpu-training if that is meant, or remove the line."),
+        id="a class that does not exist, with a name similar to one that does",
     ),
-    "a class that does not exist, with a name of its own": (
+    pytest.param(
         named("urgent", cluster=ClusterFacts(priority_classes=classes("b", "a"))),
         unknown("urgent", f"a, b. {_CHOOSE}"),
+        id="a class that does not exist, with a name of its own",
     ),
-    "a class that does not exist, where there is none": (
+    pytest.param(
         named("urgent", cluster=ClusterFacts(priority_classes=classes())),
         unknown("urgent", f"none. {_CHOOSE}"),
+        id="a class that does not exist, where there is none",
     ),
-    "a reserved class that the watch does not know yet": (
+    pytest.param(
         named("system-new", 7),
         others("system-new", f"{_NOBODY} Use gpu-training,"),
+        id="a reserved class that the watch does not know yet",
     ),
-    "a system class, by default": (
+    pytest.param(
         named("system-node-critical", rule=PriorityClassAllowed()),
         others("system-node-critical", f"{_NOBODY} Use gpu-inference, gpu-training,"),
+        id="a system class, by default",
     ),
-    "a system class, although `reserved` leaves it out": (
+    pytest.param(
         named("system-node-critical", rule=ENTITLED),
         others("system-node-critical", f"{_NOBODY} Use gpu-training,"),
+        id="a system class, although `reserved` leaves it out",
     ),
-    "a system class while the classes are not yet known": (
+    pytest.param(
         named("system-node-critical", cluster=UNKNOWN),
         [others("system-node-critical", _NOBODY)[0].replace(" or remove", " Remove")],
+        id="a system class while the classes are not yet known",
     ),
-    "the PriorityClass of a class of workload that the namespace is not entitled to": (
+    pytest.param(
         named("gpu-inference", rule=ENTITLED),
         others("gpu-inference", _SERVING),
+        id="the PriorityClass of a class of workload that the namespace is not entitled to",
     ),
-    "a class for namespaces with a label": (
+    pytest.param(
         named("gpu-inference", rule=BY_LABEL),
         others(
             "gpu-inference",
             "only for namespaces serving, or those with the label class.gpu-admission.io/inference. Use gpu-training,",
         ),
+        id="a class for namespaces with a label",
     ),
-    "a class that is reserved for others": (named("gpu-inference"), others("gpu-inference", _SERVING)),
-}
-WARNED: dict[str, tuple[Case, list[str]]] = {
-    "a label for a class, in a pod of a group": (
+    pytest.param(named("gpu-inference"), others("gpu-inference", _SERVING), id="a class that is reserved for others"),
+]
+WARNED = [
+    pytest.param(
         grouped(),
         [
             "spec.priorityClassName: saw none in a pod of a group, with a label for class training, wanted gpu-training, in the "
             "PodGroup too: both need the same priority, so the label alone does nothing. Name it in both, or remove the label."
         ],
+        id="a label for a class, in a pod of a group",
     ),
-}
+]

@@ -4,7 +4,7 @@ from typing import Any
 
 import pytest
 
-from tests.builders import Case, case, container, sidecar
+from tests.builders import case, container, sidecar
 from tests.controlplane.objects import pod
 from webhook.kube.pod import Pod
 from webhook.rules.privileged import Privileged
@@ -27,52 +27,64 @@ PLACES = {
     "containers[0]": "main",
     "ephemeralContainers[0]": "debug",
 }
-ALLOWED: dict[str, Case] = {
-    "no security context": case(pod()),
-    "false": case(pod(containers=[container(securityContext={"privileged": False})])),
-    "settings of Windows, and no hostProcess": case(
-        pod(
-            containers=[container(securityContext={"windowsOptions": {"hostProcess": False}, "procMount": "Default"})],
-            securityContext={"windowsOptions": {"runAsUserName": "x"}},
-        )
+ALLOWED = [
+    pytest.param(case(pod()), id="no security context"),
+    pytest.param(case(pod(containers=[container(securityContext={"privileged": False})])), id="false"),
+    pytest.param(
+        case(
+            pod(
+                containers=[
+                    container(securityContext={"windowsOptions": {"hostProcess": False}, "procMount": "Default"})
+                ],
+                securityContext={"windowsOptions": {"runAsUserName": "x"}},
+            )
+        ),
+        id="settings of Windows, and no hostProcess",
     ),
-    "other settings": case(
-        pod(containers=[container(securityContext={"runAsUser": 0, "allowPrivilegeEscalation": True})])
+    pytest.param(
+        case(pod(containers=[container(securityContext={"runAsUser": 0, "allowPrivilegeEscalation": True})])),
+        id="other settings",
     ),
-    "other profiles": case(
-        everywhere(
-            seLinuxOptions={"type": "container_t", "level": "s0:c1,c2"},
-            seccompProfile={"type": "Localhost"},
-            appArmorProfile={"type": "RuntimeDefault"},
-        )
+    pytest.param(
+        case(
+            everywhere(
+                seLinuxOptions={"type": "container_t", "level": "s0:c1,c2"},
+                seccompProfile={"type": "Localhost"},
+                appArmorProfile={"type": "RuntimeDefault"},
+            )
+        ),
+        id="other profiles",
     ),
-    "a level of SELinux": case(pod(securityContext={"seLinuxOptions": {"level": "s0"}})),
-}
+    pytest.param(case(pod(securityContext={"seLinuxOptions": {"level": "s0"}})), id="a level of SELinux"),
+]
 
 _FIX = "Remove it; a GPU limit is all that a container needs to use a GPU."
 _END = f"wanted false: a privileged container sees every GPU of the node. {_FIX}"
 _NODE = f"wanted false: such a container runs on the node itself and sees every GPU of it. {_FIX}"
 _PROCESS = {"windowsOptions": {"hostProcess": True}}
-REFUSED: dict[str, tuple[Case, list[str]]] = {
-    "every kind of container": (
+REFUSED = [
+    pytest.param(
         case(everywhere(privileged=True)),
         [
             f'spec.{at}.securityContext.privileged: saw true in container "{name}", {_END}'
             for at, name in PLACES.items()
         ],
+        id="every kind of container",
     ),
-    "hostProcess of every kind of container": (
+    pytest.param(
         case(everywhere(**_PROCESS)),
         [
             f'spec.{at}.securityContext.windowsOptions.hostProcess: saw true in container "{name}", {_NODE}'
             for at, name in PLACES.items()
         ],
+        id="hostProcess of every kind of container",
     ),
-    "hostProcess of the pod": (
+    pytest.param(
         case(pod(securityContext=_PROCESS)),
         [f"spec.securityContext.windowsOptions.hostProcess: saw true in the pod, {_NODE}"],
+        id="hostProcess of the pod",
     ),
-}
+]
 
 
 @pytest.mark.parametrize(

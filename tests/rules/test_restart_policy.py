@@ -1,18 +1,20 @@
 """Training that starts again after it has finished."""
 
-from tests.builders import Case, case
+import pytest
+
+from tests.builders import case
 from tests.controlplane.objects import pod
 from webhook.rules.restart_policy import RestartPolicy
 
 RULE = RestartPolicy()
 
-ALLOWED: dict[str, Case] = {
-    "never": case(pod(restartPolicy="Never")),
-    "on failure": case(pod(restartPolicy="OnFailure")),
-    "always, for inference": case(pod(restartPolicy="Always"), workload="inference"),
-    "always, in a pod of a Ray cluster": case(pod(restartPolicy="Always", owned_by="RayCluster")),
-    "always, without a GPU": case(pod(gpus=0, restartPolicy="Always")),
-}
+ALLOWED = [
+    pytest.param(case(pod(restartPolicy="Never")), id="never"),
+    pytest.param(case(pod(restartPolicy="OnFailure")), id="on failure"),
+    pytest.param(case(pod(restartPolicy="Always"), workload="inference"), id="always, for inference"),
+    pytest.param(case(pod(restartPolicy="Always", owned_by="RayCluster")), id="always, in a pod of a Ray cluster"),
+    pytest.param(case(pod(gpus=0, restartPolicy="Always")), id="always, without a GPU"),
+]
 
 
 def message(fix: str) -> list[str]:
@@ -23,15 +25,17 @@ def message(fix: str) -> list[str]:
 
 
 _ALONE = message("Set restartPolicy to OnFailure or Never, or use a Job")
-REFUSED: dict[str, tuple[Case, list[str]]] = {
-    "always, in a pod by itself": (case(pod(restartPolicy="Always")), _ALONE),
-    "nothing, which is always": (case(pod()), _ALONE),
-    "training in a Deployment": (
+REFUSED = [
+    pytest.param(case(pod(restartPolicy="Always")), _ALONE, id="always, in a pod by itself"),
+    pytest.param(case(pod()), _ALONE, id="nothing, which is always"),
+    pytest.param(
         case(pod(restartPolicy="Always", owned_by="ReplicaSet")),
         message("Use a Job instead of a Deployment"),
+        id="training in a Deployment",
     ),
-    "training in a StatefulSet, with a claim": (
+    pytest.param(
         case(pod(gpus=0, resourceClaims=[{"name": "gpu"}], owned_by="StatefulSet")),
         message("Use a Job instead of a StatefulSet"),
+        id="training in a StatefulSet, with a claim",
     ),
-}
+]

@@ -2,6 +2,8 @@
 
 from typing import Any
 
+import pytest
+
 from tests.builders import Case, ClusterFacts, case, container
 from tests.controlplane.objects import pod
 from webhook.rules.runtime_class import RuntimeClass
@@ -20,16 +22,20 @@ def under(
     )
 
 
-ALLOWED: dict[str, Case] = {
-    "none": case(pod(gpus=0)),
-    "another runtime": under("gvisor"),
-    "the GPU runtime with a GPU": under("nvidia", 1),
-    "the GPU runtime with a GPU in one container of two": case(
-        pod(containers=[container(), container("web", gpu=None)], runtimeClassName="nvidia")
+ALLOWED = [
+    pytest.param(case(pod(gpus=0)), id="none"),
+    pytest.param(under("gvisor"), id="another runtime"),
+    pytest.param(under("nvidia", 1), id="the GPU runtime with a GPU"),
+    pytest.param(
+        case(pod(containers=[container(), container("web", gpu=None)], runtimeClassName="nvidia")),
+        id="the GPU runtime with a GPU in one container of two",
     ),
-    "the GPU runtime with a GPU that the policy does not know": under("nvidia", limits={"volcano.sh/vgpu-number": "1"}),
-    **{
-        f"the runtime of {name}": under(runtime, limits={name: "1"})
+    pytest.param(
+        under("nvidia", limits={"volcano.sh/vgpu-number": "1"}),
+        id="the GPU runtime with a GPU that the policy does not know",
+    ),
+    *[
+        pytest.param(under(runtime, limits={name: "1"}), id=f"the runtime of {name}")
         for runtime, name in {
             "ascend": "huawei.com/Ascend910",
             "cambricon": "cambricon.com/mlu",
@@ -38,12 +44,13 @@ ALLOWED: dict[str, Case] = {
             "neuron": "aws.amazon.com/neuroncore",
             "nvidia": "tencent.com/vcuda-core",
         }.items()
-    },
-    "with a part of a GPU by KAI, whose webhook sets it": under(
-        "nvidia", annotations={"gpu-fraction": "0.5"}, schedulerName="kai-scheduler"
+    ],
+    pytest.param(
+        under("nvidia", annotations={"gpu-fraction": "0.5"}, schedulerName="kai-scheduler"),
+        id="with a part of a GPU by KAI, whose webhook sets it",
     ),
-    "another runtime, by its handler": under("fast", handler="runsc"),
-}
+    pytest.param(under("fast", handler="runsc"), id="another runtime, by its handler"),
+]
 
 
 def message(seen: str) -> list[str]:
@@ -53,22 +60,31 @@ def message(seen: str) -> list[str]:
     ]
 
 
-REFUSED: dict[str, tuple[Case, list[str]]] = {
-    "with a claim, which may be of any device": (
+REFUSED = [
+    pytest.param(
         under("nvidia", resourceClaims=[{"name": "gpu"}]),
         message('"nvidia"'),
+        id="with a claim, which may be of any device",
     ),
-    "with a part of a GPU that its scheduler does not read": (
+    pytest.param(
         under("nvidia", annotations={"gpu-fraction": "0.5"}),
         message('"nvidia"'),
+        id="with a part of a GPU that its scheduler does not read",
     ),
-    "with 0 of a GPU that the policy does not know": (under("nvidia", limits={"x.io/gpu": "0"}), message('"nvidia"')),
-    "the runtime of another vendor": (under("habana"), message('"habana"')),
-    "under another name, by its handler": (
+    pytest.param(
+        under("nvidia", limits={"x.io/gpu": "0"}),
+        message('"nvidia"'),
+        id="with 0 of a GPU that the policy does not know",
+    ),
+    pytest.param(under("habana"), message('"habana"'), id="the runtime of another vendor"),
+    pytest.param(
         under("fast", handler="nvidia-cdi"),
         message('"fast", the runtime "nvidia-cdi",'),
+        id="under another name, by its handler",
     ),
-    "without a GPU": (under("nvidia"), message('"nvidia"')),
-    "with 0 GPUs": (under("nvidia-cdi", 0), message('"nvidia-cdi"')),
-    "a class of the policy": (under("gpu-fast", rule=RuntimeClass(classes=("gpu-*",))), message('"gpu-fast"')),
-}
+    pytest.param(under("nvidia"), message('"nvidia"'), id="without a GPU"),
+    pytest.param(under("nvidia-cdi", 0), message('"nvidia-cdi"'), id="with 0 GPUs"),
+    pytest.param(
+        under("gpu-fast", rule=RuntimeClass(classes=("gpu-*",))), message('"gpu-fast"'), id="a class of the policy"
+    ),
+]

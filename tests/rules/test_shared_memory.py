@@ -2,6 +2,8 @@
 
 from typing import Any
 
+import pytest
+
 from tests.builders import Case, case, container, sidecar
 from tests.controlplane.objects import pod
 from webhook.framework.interface import Template
@@ -22,33 +24,40 @@ def several(gpu: int = 8, **fields: Any) -> Case:
     return case(pod(containers=[container(gpu=gpu)], **fields))
 
 
-ALLOWED: dict[str, Case] = {
-    "one GPU": several(1),
-    "without a GPU": case(pod(gpus=0)),
-    "slices of GPUs, which do not talk to each other": case(
-        pod(containers=[container(gpu=None, limits={"nvidia.com/mig-1g.10gb": "2"})])
+ALLOWED = [
+    pytest.param(several(1), id="one GPU"),
+    pytest.param(case(pod(gpus=0)), id="without a GPU"),
+    pytest.param(
+        case(pod(containers=[container(gpu=None, limits={"nvidia.com/mig-1g.10gb": "2"})])),
+        id="slices of GPUs, which do not talk to each other",
     ),
-    "two containers with a GPU each": case(pod(containers=[container("a"), container("b")])),
-    "an emptyDir in memory": mounting(MEMORY),
-    "the same, with a size": mounting({"emptyDir": {"medium": "Memory", "sizeLimit": "16Gi"}}),
-    "the same, by another spelling of the path": mounting(MEMORY, "//dev/./shm/"),
-    "an emptyDir of huge pages": mounting({"emptyDir": {"medium": "HugePages"}}),
-    "shared memory of the node": mounting({"hostPath": {"path": "/dev/shm"}}),
-    "devices of the node, with their shared memory": mounting({"hostPath": {"path": "/dev"}}, "/dev"),
-    "a claim, which may be anything": mounting({"persistentVolumeClaim": {"claimName": "shm"}}),
-    "a volume that is not there, which the API server refuses": mounting(MEMORY, name="other"),
-    "the IPC namespace of the node": several(hostIPC=True),
-    "a size for CRI-O": several(annotations={"io.kubernetes.cri-o.ShmSize": "8Gi"}),
-    "a size for CRI-O, of one container": several(annotations={"shm-size.crio.io/main": "8Gi"}),
-    "an annotation of the policy": case(
-        pod(containers=[container(gpu=8)], annotations={"shm.example/Size": "8Gi"}),
-        rule=SharedMemory(annotations=("shm.example/*",)),
+    pytest.param(case(pod(containers=[container("a"), container("b")])), id="two containers with a GPU each"),
+    pytest.param(mounting(MEMORY), id="an emptyDir in memory"),
+    pytest.param(mounting({"emptyDir": {"medium": "Memory", "sizeLimit": "16Gi"}}), id="the same, with a size"),
+    pytest.param(mounting(MEMORY, "//dev/./shm/"), id="the same, by another spelling of the path"),
+    pytest.param(mounting({"emptyDir": {"medium": "HugePages"}}), id="an emptyDir of huge pages"),
+    pytest.param(mounting({"hostPath": {"path": "/dev/shm"}}), id="shared memory of the node"),
+    pytest.param(mounting({"hostPath": {"path": "/dev"}}, "/dev"), id="devices of the node, with their shared memory"),
+    pytest.param(mounting({"persistentVolumeClaim": {"claimName": "shm"}}), id="a claim, which may be anything"),
+    pytest.param(mounting(MEMORY, name="other"), id="a volume that is not there, which the API server refuses"),
+    pytest.param(several(hostIPC=True), id="the IPC namespace of the node"),
+    pytest.param(several(annotations={"io.kubernetes.cri-o.ShmSize": "8Gi"}), id="a size for CRI-O"),
+    pytest.param(several(annotations={"shm-size.crio.io/main": "8Gi"}), id="a size for CRI-O, of one container"),
+    pytest.param(
+        case(
+            pod(containers=[container(gpu=8)], annotations={"shm.example/Size": "8Gi"}),
+            rule=SharedMemory(annotations=("shm.example/*",)),
+        ),
+        id="an annotation of the policy",
     ),
-    "fewer GPUs than the policy says": case(pod(containers=[container(gpu=2)]), rule=SharedMemory(gpus=4)),
-    "a template of KubeRay, which mounts it": case(
-        pod(containers=[container(gpu=8)], owned_by="RayCluster"), template=Template(1)
+    pytest.param(
+        case(pod(containers=[container(gpu=2)]), rule=SharedMemory(gpus=4)), id="fewer GPUs than the policy says"
     ),
-}
+    pytest.param(
+        case(pod(containers=[container(gpu=8)], owned_by="RayCluster"), template=Template(1)),
+        id="a template of KubeRay, which mounts it",
+    ),
+]
 
 
 def message(seen: str, number: int = 0, what: str = "containers") -> list[str]:
@@ -63,17 +72,18 @@ _DISK = (
     "and data loaders are slow on a disk. Set medium: Memory in that emptyDir."
 )
 MAIN = message('8 GPUs in container "main"')
-REFUSED: dict[str, tuple[Case, list[str]]] = {
-    "no volume": (several(), MAIN),
-    "a volume elsewhere": (mounting(MEMORY, "/dev/shm2"), MAIN),
-    "a volume below it": (mounting(MEMORY, "/dev/shm/x"), MAIN),
-    "an emptyDir on the disk": (mounting(DISK), [_DISK]),
-    "an emptyDir without any field": (mounting({"emptyDir": None}), [_DISK]),
-    "two GPUs of a sidecar": (
+REFUSED = [
+    pytest.param(several(), MAIN, id="no volume"),
+    pytest.param(mounting(MEMORY, "/dev/shm2"), MAIN, id="a volume elsewhere"),
+    pytest.param(mounting(MEMORY, "/dev/shm/x"), MAIN, id="a volume below it"),
+    pytest.param(mounting(DISK), [_DISK], id="an emptyDir on the disk"),
+    pytest.param(mounting({"emptyDir": None}), [_DISK], id="an emptyDir without any field"),
+    pytest.param(
         case(pod(init=[sidecar("server", gpu=2)])),
         message('2 GPUs in container "server"', 0, "initContainers"),
+        id="two GPUs of a sidecar",
     ),
-    "one of two containers": (
+    pytest.param(
         case(
             pod(
                 containers=[
@@ -84,7 +94,12 @@ REFUSED: dict[str, tuple[Case, list[str]]] = {
             )
         ),
         message('4 GPUs in container "b"', 1),
+        id="one of two containers",
     ),
-    "one GPU, where the policy says so": (case(pod(), rule=SharedMemory(gpus=1)), message('1 GPU in container "main"')),
-    "a pod of KubeRay without it": (several(owned_by="RayCluster"), MAIN),
-}
+    pytest.param(
+        case(pod(), rule=SharedMemory(gpus=1)),
+        message('1 GPU in container "main"'),
+        id="one GPU, where the policy says so",
+    ),
+    pytest.param(several(owned_by="RayCluster"), MAIN, id="a pod of KubeRay without it"),
+]

@@ -7,6 +7,8 @@ from collections.abc import Mapping
 from dataclasses import replace
 from typing import Any
 
+import pytest
+
 from tests.builders import TWO_NODES, Case, case, container
 from tests.controlplane.objects import pod
 from webhook.framework.cluster_view import Autoscaler
@@ -52,30 +54,38 @@ def replica(
     )
 
 
-ALLOWED: dict[str, Case] = {
-    "one replica": template(1),
-    "an unknown number": template(None),
-    "spread over nodes": template(**SPREAD),
-    "kept apart": template(affinity={"podAntiAffinity": {"requiredDuringSchedulingIgnoredDuringExecution": [{}]}}),
-    "a Job, whose pods talk to each other": template(owned_by="Job", of=""),
-    "without a GPU": template(gpu=None),
-    "fewer than the policy calls many": template(rule=SpreadMissing(replicas=5)),
-    "scaled, and spread over nodes": template(1, autoscalers=scaled(CHAT), **SPREAD),
-    "scaled to fewer than the policy calls many": template(
-        1, autoscalers=scaled(CHAT, up_to=4), rule=SpreadMissing(replicas=5)
+ALLOWED = [
+    pytest.param(template(1), id="one replica"),
+    pytest.param(template(None), id="an unknown number"),
+    pytest.param(template(**SPREAD), id="spread over nodes"),
+    pytest.param(
+        template(affinity={"podAntiAffinity": {"requiredDuringSchedulingIgnoredDuringExecution": [{}]}}),
+        id="kept apart",
     ),
-    "a workload of this name in another namespace is scaled": template(1, autoscalers=scaled(CHAT, namespace="team-b")),
-    "workloads of this name and other kinds, and of other names, are scaled": template(
-        1, autoscalers=scaled("StatefulSet/chat", "ReplicaSet/chat", "Deployment/search")
+    pytest.param(template(owned_by="Job", of=""), id="a Job, whose pods talk to each other"),
+    pytest.param(template(gpu=None), id="without a GPU"),
+    pytest.param(template(rule=SpreadMissing(replicas=5)), id="fewer than the policy calls many"),
+    pytest.param(template(1, autoscalers=scaled(CHAT), **SPREAD), id="scaled, and spread over nodes"),
+    pytest.param(
+        template(1, autoscalers=scaled(CHAT, up_to=4), rule=SpreadMissing(replicas=5)),
+        id="scaled to fewer than the policy calls many",
     ),
-    "a Job of that name": template(1, owned_by="Job", of="", autoscalers=scaled(CHAT)),
-    "a pod of a workload that nothing scales": replica(by="Deployment/search"),
-    "a pod of a workload that is scaled, spread over nodes": replica(**SPREAD),
-    "a pod on its own, with that label": replica(owned_by=None),
-    "a pod of a ReplicaSet of that name that no Deployment made": replica(of="chat", labels={}),
-    "a pod of a ReplicaSet of that name, with a hash of its own making": replica(of="chat"),
-    "a pod of a ReplicaSet with an empty hash": replica(of="chat-", labels={"pod-template-hash": ""}),
-}
+    pytest.param(
+        template(1, autoscalers=scaled(CHAT, namespace="team-b")),
+        id="a workload of this name in another namespace is scaled",
+    ),
+    pytest.param(
+        template(1, autoscalers=scaled("StatefulSet/chat", "ReplicaSet/chat", "Deployment/search")),
+        id="workloads of this name and other kinds, and of other names, are scaled",
+    ),
+    pytest.param(template(1, owned_by="Job", of="", autoscalers=scaled(CHAT)), id="a Job of that name"),
+    pytest.param(replica(by="Deployment/search"), id="a pod of a workload that nothing scales"),
+    pytest.param(replica(**SPREAD), id="a pod of a workload that is scaled, spread over nodes"),
+    pytest.param(replica(owned_by=None), id="a pod on its own, with that label"),
+    pytest.param(replica(of="chat", labels={}), id="a pod of a ReplicaSet of that name that no Deployment made"),
+    pytest.param(replica(of="chat"), id="a pod of a ReplicaSet of that name, with a hash of its own making"),
+    pytest.param(replica(of="chat-", labels={"pod-template-hash": ""}), id="a pod of a ReplicaSet with an empty hash"),
+]
 
 
 def message(seen: str) -> list[str]:
@@ -87,25 +97,33 @@ def message(seen: str) -> list[str]:
 
 
 SCALED = message('up to 40 replicas by HorizontalPodAutoscaler "chat-hpa"')
-REFUSED: dict[str, tuple[Case, list[str]]] = {
-    "exactly as many as the setting": (template(2), message("2 replicas")),
-    "four replicas of a StatefulSet": (template(owned_by="StatefulSet", of="StatefulSet"), message("4 replicas")),
-    "one, where the setting is 1": (template(None, rule=SpreadMissing(replicas=1)), message("1 replica")),
-    "a Deployment that does not state its replicas": (template(None, autoscalers=scaled(CHAT)), SCALED),
-    "a Deployment that states fewer": (template(4, autoscalers=scaled(CHAT)), SCALED),
-    "a Deployment that states as many": (template(40, autoscalers=scaled(CHAT)), message("40 replicas")),
-    "a StatefulSet that may be scaled to many": (
+REFUSED = [
+    pytest.param(template(2), message("2 replicas"), id="exactly as many as the setting"),
+    pytest.param(
+        template(owned_by="StatefulSet", of="StatefulSet"), message("4 replicas"), id="four replicas of a StatefulSet"
+    ),
+    pytest.param(
+        template(None, rule=SpreadMissing(replicas=1)), message("1 replica"), id="one, where the setting is 1"
+    ),
+    pytest.param(template(None, autoscalers=scaled(CHAT)), SCALED, id="a Deployment that does not state its replicas"),
+    pytest.param(template(4, autoscalers=scaled(CHAT)), SCALED, id="a Deployment that states fewer"),
+    pytest.param(template(40, autoscalers=scaled(CHAT)), message("40 replicas"), id="a Deployment that states as many"),
+    pytest.param(
         template(1, "StatefulSet", of="StatefulSet", autoscalers=scaled("StatefulSet/chat")),
         SCALED,
+        id="a StatefulSet that may be scaled to many",
     ),
-    "a ReplicaSet that may be scaled to many": (
+    pytest.param(
         template(1, of="ReplicaSet", autoscalers=scaled("ReplicaSet/chat")),
         SCALED,
+        id="a ReplicaSet that may be scaled to many",
     ),
-}
-WARNED: dict[str, tuple[Case, list[str]]] = {
-    "a pod of a scaled Deployment": (replica(), SCALED),
-    "one with a hyphen and a hash in its name": (replica(of="chat-5d9c-5d9c", by="Deployment/chat-5d9c"), SCALED),
-    "of a StatefulSet": (replica("StatefulSet", "chat", {}, "StatefulSet/chat"), SCALED),
-    "of a ReplicaSet": (replica("ReplicaSet", "chat", {}, "ReplicaSet/chat"), SCALED),
-}
+]
+WARNED = [
+    pytest.param(replica(), SCALED, id="a pod of a scaled Deployment"),
+    pytest.param(
+        replica(of="chat-5d9c-5d9c", by="Deployment/chat-5d9c"), SCALED, id="one with a hyphen and a hash in its name"
+    ),
+    pytest.param(replica("StatefulSet", "chat", {}, "StatefulSet/chat"), SCALED, id="of a StatefulSet"),
+    pytest.param(replica("ReplicaSet", "chat", {}, "ReplicaSet/chat"), SCALED, id="of a ReplicaSet"),
+]

@@ -20,17 +20,17 @@ from webhook.kube.asked import AskedPod
 from webhook.kube.pod_schema import check
 
 LONGEST_MESSAGE = 2000
-ROWS: dict[str, tuple[Rule, Case, list[str], bool]] = {}
+ROWS = []
 for _name in NAMES:
     _tests = importlib.import_module(f"tests.rules.test_{_name}")
-    for _shows, _row in _tests.ALLOWED.items():
-        ROWS[f"{_name}, allowed: {_shows}"] = _tests.RULE, _row, [], False
-    for _table in ("REFUSED", "WARNED"):
-        for _shows, (_row, _messages) in getattr(_tests, _table, {}).items():
-            ROWS[f"{_name}, {_table.lower()}: {_shows}"] = _tests.RULE, _row, _messages, _table == "WARNED"
+    for _table in ("ALLOWED", "REFUSED", "WARNED"):
+        for _row, _shows in [(each.values, each.id) for each in getattr(_tests, _table, [])]:
+            _case, _messages = _row if _table != "ALLOWED" else (*_row, [])
+            _id = f"{_name}, {_table.lower()}: {_shows}"
+            ROWS.append(pytest.param(_tests.RULE, _case, _messages, _table == "WARNED", id=_id))
 
 
-@pytest.mark.parametrize(("rule", "row", "messages", "only_warns"), ROWS.values(), ids=ROWS)
+@pytest.mark.parametrize(("rule", "row", "messages", "only_warns"), ROWS)
 def test_a_rule_finds_what_its_tables_say(rule: Rule, row: Case, messages: list[str], only_warns: bool) -> None:
     findings = row.findings(rule)
     assert [finding.message for finding in findings] == messages
@@ -43,7 +43,7 @@ def test_a_rule_finds_what_its_tables_say(rule: Rule, row: Case, messages: list[
 
 
 @given(
-    st.sampled_from([row for _, row, _, _ in ROWS.values()]),
+    st.sampled_from([row.values[1] for row in ROWS]),
     WRONG | st.sampled_from(["\n\u202e\x00", "x" * 300]),
     st.randoms(use_true_random=False),
     st.sampled_from([EMPTY, UNKNOWN, TWO_NODES, POOLS]),

@@ -3,6 +3,8 @@
 from dataclasses import replace
 from typing import Any
 
+import pytest
+
 from tests.builders import TWO_NODES, Case, case, container
 from tests.controlplane.objects import pod
 from webhook.framework.cluster_view import Autoscaler
@@ -34,16 +36,21 @@ def template(
     return case(made, **{"template": Template(replicas, "Deployment"), "cluster": cluster, **more})
 
 
-ALLOWED: dict[str, Case] = {
-    "one replica": template(1),
-    "a claim that many nodes can use, or that is not known": template(2, claims("shared")),
-    "a claim of another namespace": template(2, namespace="team-b"),
-    "no claim": template(2, {"name": "weights", "emptyDir": {}}),
-    "a volume without a source, which is an emptyDir": template(2, {"name": "weights"}),
-    "a claim that the pod makes for itself": template(2, {"name": "weights", "ephemeral": {"volumeClaimTemplate": {}}}),
-    "without a GPU": template(gpu=None),
-    "a pod, whose workload is not asked about": template(template=None, owned_by="Deployment", up_to=9),
-}
+ALLOWED = [
+    pytest.param(template(1), id="one replica"),
+    pytest.param(template(2, claims("shared")), id="a claim that many nodes can use, or that is not known"),
+    pytest.param(template(2, namespace="team-b"), id="a claim of another namespace"),
+    pytest.param(template(2, {"name": "weights", "emptyDir": {}}), id="no claim"),
+    pytest.param(template(2, {"name": "weights"}), id="a volume without a source, which is an emptyDir"),
+    pytest.param(
+        template(2, {"name": "weights", "ephemeral": {"volumeClaimTemplate": {}}}),
+        id="a claim that the pod makes for itself",
+    ),
+    pytest.param(template(gpu=None), id="without a GPU"),
+    pytest.param(
+        template(template=None, owned_by="Deployment", up_to=9), id="a pod, whose workload is not asked about"
+    ),
+]
 
 
 def message(replicas: str, index: int = 0, name: str = "weights", users: str = "one node", mode: str = "") -> str:
@@ -55,12 +62,19 @@ def message(replicas: str, index: int = 0, name: str = "weights", users: str = "
 
 
 LOCK = message("2 replicas", 0, "lock", "one pod", "ReadWriteOncePod")
-REFUSED: dict[str, tuple[Case, list[str]]] = {
-    "a Deployment": (template(), [message("2 replicas")]),
-    "a Job with several pods at once": (
+REFUSED = [
+    pytest.param(template(), [message("2 replicas")], id="a Deployment"),
+    pytest.param(
         template(4, owned_by="Job", template=Template(4, "Job")),
         [message("4 replicas")],
+        id="a Job with several pods at once",
     ),
-    "one that may be scaled": (template(1, up_to=9), [message('up to 9 replicas by HorizontalPodAutoscaler "chat"')]),
-    "each of two claims": (template(2, claims("lock"), claims("weights")), [LOCK, message("2 replicas", 1)]),
-}
+    pytest.param(
+        template(1, up_to=9),
+        [message('up to 9 replicas by HorizontalPodAutoscaler "chat"')],
+        id="one that may be scaled",
+    ),
+    pytest.param(
+        template(2, claims("lock"), claims("weights")), [LOCK, message("2 replicas", 1)], id="each of two claims"
+    ),
+]

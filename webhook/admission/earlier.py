@@ -22,7 +22,7 @@ from webhook.kube.gpus import MODEL_LABELS
 from webhook.kube.json_patch import Edit
 from webhook.kube.pod import CONTAINER_LISTS, DECISION, Pod, annotations_of
 from webhook.kube.pod_requests import PodRequests
-from webhook.kube.record import outcome_of, record_of
+from webhook.kube.record import outcome_of
 from webhook.placement.placer import Placer
 from webhook.placement.request import placement_request
 from webhook.placement.settings import PlacementSettings
@@ -52,7 +52,7 @@ class Choice(NamedTuple):
         return self.placer.labels(pod, self.cluster, self.settings, keys)
 
     def choose(self, pod: AskedPod, edit: Edit) -> Placement:
-        record = record_of(pod.json)
+        record = pod.record
         if not record:
             return self.place(pod)
         earlier = _placement(record, self.strategy)
@@ -130,11 +130,9 @@ def _names_first(edit: Edit, earlier: Placement) -> bool:
     return earlier.nodes[0].node in (*preferred, *required)
 
 
-def outcomes_of_earlier(pod: Pod, idle: Mapping[str, Injector]) -> dict[str, Outcome]:
+def outcomes_of_earlier(record: Mapping[str, Any], idle: Mapping[str, Injector]) -> dict[str, Outcome]:
     """What an earlier call did by the injectors that are `idle` in this one. Only the new record repeats it, and only results
     that the injector has: anybody can write a record."""
-    if not (record := record_of(pod)):
-        return {}
     found = {name: entry for name in idle if (entry := outcome_of(record, name))}
     known = {name: entry for name, entry in found.items() if entry[0] in list(idle[name].sentences)}
     return {name: Outcome(*entry[:2]) for name, entry in known.items()}

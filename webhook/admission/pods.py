@@ -75,7 +75,7 @@ def _decision(found: Injected, edit: Edit, context: Context, policy: Policy, pro
     )
     result: Result = "unchanged"
     if edit or DECISION not in context.pod.annotations:
-        kept = outcomes_of_earlier(context.pod.json, found.idle)
+        kept = outcomes_of_earlier(context.pod.record, found.idle)
         edit.set(_ANNOTATION, encoded(describe(outcomes | kept)) if kept else text)
         result = "patched"
     patch = edit.patch()

@@ -231,14 +231,17 @@ def _socket(address: aiohttp.AddrInfoType) -> socket.socket:
 
 
 async def _lines(content: aiohttp.StreamReader) -> AsyncIterator[list[bytes]]:
-    """Whole lines, in batches. aiohttp's own method fails for a line that is longer than its buffer."""
+    """Whole lines, in batches. aiohttp's own method fails for a line that is longer than its buffer.
+
+    Reviews are answered between two chunks, since each is waited for. An API server sends a pod in two or three of 4 KiB.
+    """
     rest = b""
     async for chunk in content.iter_any():
         *lines, rest = (rest + chunk).split(b"\n")
         if len(rest) > _MAX_LINE:
             raise ApiError(0, f"watch: an event of more than {_MAX_LINE} bytes")
-        yield lines
-        await asyncio.sleep(0)  # reviews are answered between the batches of a long burst
+        if lines:
+            yield lines
 
 
 async def message(response: aiohttp.ClientResponse) -> str:

@@ -53,14 +53,13 @@ class Option(NamedTuple):
 _UNKNOWN = Option("", None)
 
 
-def gpus_used(spec: Mapping[str, Any], gpus: int, alone: bool) -> tuple[Option, str]:
+def gpus_used(spec: Mapping[str, Any], script: str, gpus: int, alone: bool) -> tuple[Option, str]:
     """The number of GPUs that the program in container `spec` is told to use, and the field that says so: "args" or "env".
 
-    `gpus` is the number that the container has. The returned number is None if nothing is known, or if `gpus` may be right.
-    `alone`: the program runs in this pod only, and not in several pods together.
+    `script`: what `script_of` says of it. `gpus` is the number that the container has. The returned number is None if nothing is
+    known, or if `gpus` may be right. `alone`: the program runs in this pod only, and not in several pods together.
     """
-    parallelism = _options(spec)
-    if parallelism:
+    if parallelism := _options(spec, script):
         return _for_one_container(parallelism, gpus, alone), "args"
     return _for_one_container(_in_variables(_variables(spec), alone), gpus, alone), "env"
 
@@ -99,9 +98,9 @@ def _for_one_container(parallelism: Mapping[str, Option], gpus: int, alone: bool
     return Option(" ".join([option.written for option in factors]), -(-total // nodes))
 
 
-def arguments(spec: Mapping[str, Any]) -> list[str]:
-    """The entries of `command` and then of `args` of a container."""
-    return [argument for part in ("command", "args") for argument in spec.get(part) or ()]
+def script_of(spec: Mapping[str, Any]) -> str:
+    """The entries of `command` and then of `args` of a container, one a line."""
+    return "\n".join([*(spec.get("command") or ()), *(spec.get("args") or ())])
 
 
 def _variables(spec: Mapping[str, Any]) -> dict[str, str]:
@@ -109,12 +108,11 @@ def _variables(spec: Mapping[str, Any]) -> dict[str, str]:
     return {entry.get("name", ""): str(entry.get("value") or "") for entry in spec.get("env") or ()}
 
 
-def _options(spec: Mapping[str, Any]) -> dict[str, Option]:
+def _options(spec: Mapping[str, Any], script: str) -> dict[str, Option]:
     """The options of a container, by meaning.
 
     If a meaning occurs twice, its number is None: two programs run in the container.
     """
-    script = "\n".join(arguments(spec))
     by_meaning: dict[str, Option] = {}
     if " #" in script:
         script = _COMMENT.sub("", script)

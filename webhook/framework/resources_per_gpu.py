@@ -1,14 +1,12 @@
 """How much CPU and memory a GPU needs, by class of workload. The rule and the injector `cpuPerGpu` use it."""
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Mapping
 from functools import cached_property
 from typing import Annotated
 
 from pydantic import AfterValidator
 
 from webhook.framework.interface import Settings
-from webhook.kube.gpus import Gpus
-from webhook.kube.pod import Container
 from webhook.kube.quantity import milli, whole
 from webhook.text import quoted
 
@@ -39,13 +37,3 @@ CLASSES = {
     "training": PerGpu(cpu=("8", "16"), memory=("32Gi", "64Gi")),
     **dict.fromkeys(("inference-critical", "inference", "service"), _INFERENCE),
 }
-
-
-def containers_with_whole_gpus(
-    containers: Iterable[Container], gpus: Gpus
-) -> Iterator[tuple[Container, dict[str, int]]]:
-    """Containers and sidecars that have whole GPUs, each with the names and numbers of these GPUs."""
-    for container in containers:
-        counts = {name: count for name, count in container.gpu_counts(gpus).items() if gpus.kind(name) == "whole"}
-        if counts and (container.list_name == "containers" or container.sidecar):
-            yield container, counts

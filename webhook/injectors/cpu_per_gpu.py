@@ -39,7 +39,7 @@ from pydantic import Field
 
 from webhook.errors import QuantityError
 from webhook.framework.interface import Context, Edit, Injector, Outcome, ProfileView
-from webhook.framework.resources_per_gpu import PerGpu, containers_with_whole_gpus
+from webhook.framework.resources_per_gpu import PerGpu
 from webhook.kube.asked import AskedPod
 from webhook.kube.json_patch import Path
 from webhook.kube.pod import DECISION, Container, requests_of
@@ -132,10 +132,10 @@ class CpuPerGpuRequests(Injector):
 
 def _missing(pod: AskedPod) -> Iterator[tuple[Container, int, list[str]]]:
     """Containers with whole GPUs, the number of these, and the requests that they lack: `cpu`, `memory` or both."""
-    for container, counts in containers_with_whole_gpus(pod.containers, pod.gpus):
+    for container, count in pod.whole_gpus:
         requests = requests_of(container.spec)
         if lacking := [name for name in _STEPS if name not in requests]:
-            yield container, sum(counts.values()), lacking
+            yield container, count, lacking
 
 
 def _has_room(edit: Edit, filled: Mapping[Path, str], context: Context) -> bool:

@@ -63,7 +63,7 @@ from webhook.framework.node_terms import (
     unchecked_part,
 )
 from webhook.kube.asked import AskedPod
-from webhook.kube.record import named_nodes, outcome_of, record_of
+from webhook.kube.record import named_nodes, outcome_of
 
 LEAST_KARPENTER: Final = "1.5"
 """Versions before refuse a pod that prefers a node, by its name or its hostname label; none takes one that requires a node
@@ -126,7 +126,7 @@ class NodeAffinity(Injector):
         if placement.nodes and not (edit.get(CONSTRAINTS) or context.spreads) and _spread_by_default(context.pod):
             edit.set(CONSTRAINTS, [dict(NEUTRAL)])
         if not terms:  # of an earlier call, or of the pod itself
-            earlier = outcome_of(record_of(context.pod.json), "nodeAffinity")
+            earlier = outcome_of(context.pod.record, "nodeAffinity")
             return Outcome(*earlier) if earlier[:1] in (["preferred"], ["notPinned"]) else Outcome("present")
         edit.extend(PREFERRED_TERMS, terms)
         if not placement.nodes:

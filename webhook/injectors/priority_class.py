@@ -45,7 +45,7 @@ from webhook.kube import cel
 from webhook.kube.json_patch import Path
 from webhook.kube.other_gpus import KAI
 from webhook.kube.pod import OF_KUEUE, Pod, in_pod_group, labels_of
-from webhook.kube.record import outcome_of, record_of
+from webhook.kube.record import outcome_of
 from webhook.kube.schedulers import ORDERED_BY_OTHERS
 from webhook.text import quoted
 
@@ -103,7 +103,7 @@ class PriorityClassName(Injector):
         return here and (self.every_job or bool(job["spec"].get("scheduling")))
 
     def inject(self, edit: Edit, context: Context) -> Outcome:
-        ours = outcome_of(record_of(edit.object), "priorityClass") == ["set", edit.get(_NAME)]
+        ours = outcome_of(context.pod.record, "priorityClass") == ["set", edit.get(_NAME)]
         if not ours or not context.cluster.fresh:
             return self._give(edit, context)
         anew, without = Edit(edit.object), unchosen(context.cluster.priority_classes.values())

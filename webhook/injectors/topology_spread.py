@@ -45,7 +45,7 @@ from webhook.framework.interface import Context, Edit, Injector, LabelKey, Outco
 from webhook.framework.node_terms import CONSTRAINTS, NEUTRAL
 from webhook.kube.pod import HOSTNAME as HOST
 from webhook.kube.pod import PREFERRED, ZONE, Owner, in_pod_group
-from webhook.kube.record import outcome_of, record_of
+from webhook.kube.record import outcome_of
 from webhook.kube.workload_kinds import GANGS, workload_kind
 
 _ANTI_AFFINITY = ("spec", "affinity", "podAntiAffinity", PREFERRED)
@@ -113,7 +113,7 @@ class TopologySpread(Injector):
     constraints: _Constraints = (Constraint(key=HOST, max_skew=3), Constraint(key=ZONE, max_skew=5))
 
     def inject(self, edit: Edit, context: Context) -> Outcome:
-        if outcome_of(record_of(edit.object), "topologySpread")[:1] not in (["added"], ["antiAffinity"]):
+        if outcome_of(context.pod.record, "topologySpread")[:1] not in (["added"], ["antiAffinity"]):
             return self._spread(edit, context)
         anew = Edit(edit.object)
         for path in (CONSTRAINTS, _ANTI_AFFINITY):

@@ -39,10 +39,11 @@ from pydantic import Field
 from webhook.framework.device_variables import NVIDIA, VOID
 from webhook.framework.interface import Context, Edit, Gpus, Injector, Outcome, ProfileView
 from webhook.kube import cel
+from webhook.kube.asked import AskedPod
 from webhook.kube.gpus import vendor
 from webhook.kube.other_gpus import asks_for_part, fraction_container, has_other_gpu
-from webhook.kube.pod import Container, Pod, requests_of
-from webhook.kube.record import outcome_of, record_of
+from webhook.kube.pod import Container, requests_of
+from webhook.kube.record import outcome_of
 from webhook.vendors.catalogue import hiding, hiding_anywhere
 
 _NAME: Final = "[A-Za-z_][A-Za-z0-9_]*"
@@ -91,7 +92,7 @@ class VoidDevices(Injector):
         for container in [each for each in pod.containers if each.list_name != "ephemeralContainers"]:
             gets = container.has_gpu(context.gpus) or has_other_gpu(container.spec) or container.name == part
             (getting if gets else without).append(container)
-        kept = self._take_back(edit, pod.json, getting, without, entries)
+        kept = self._take_back(edit, pod, getting, without, entries)
         added: list[str] = []
         for container in without:
             named = {each.get("name") for each in container.spec.get("env") or ()}
@@ -113,11 +114,11 @@ class VoidDevices(Injector):
 
     @staticmethod
     def _take_back(
-        edit: Edit, pod: Pod, getting: list[Container], without: list[Container], entries: list[dict[str, str]]
+        edit: Edit, pod: AskedPod, getting: list[Container], without: list[Container], entries: list[dict[str, str]]
     ) -> list[str]:
         """Takes what an earlier call wrote from containers that got a GPU from another webhook after it, and no more than that
         call wrote: their author may have written the same. Returns the names of those that keep it."""
-        if not (earlier := _earlier(pod)):
+        if not (earlier := _earlier(pod.record)):
             return []
         kept: list[str] = []
         for container in without:
@@ -168,9 +169,9 @@ def _has(container: Container, of: Mapping[str, str]) -> bool:
     return any([_is(each, of) for each in container.spec.get("env") or ()])
 
 
-def _earlier(pod: Pod) -> list[str]:
+def _earlier(record: Mapping[str, Any]) -> list[str]:
     """The names of the containers in which an earlier call set variables."""
-    match outcome_of(record_of(pod), "voidDevices"):
+    match outcome_of(record, "voidDevices"):
         case ["added", list(names)]:
             return [name for name in names if isinstance(name, str)]
     return []

@@ -12,12 +12,7 @@ from webhook.kube.leader_worker_set import GROUP, SET, SUBGROUP, group_labels
 from webhook.kube.other_gpus import other_gpus, part_container
 from webhook.kube.pod import (
     CONTAINER_LISTS,
-    INJECTION,
     MAX_NAME,
-    MIRROR,
-    NODE_CHOICE,
-    OF_KUEUE,
-    OFF,
     Container,
     Owner,
     Pod,
@@ -25,13 +20,14 @@ from webhook.kube.pod import (
     asks_for_gpu,
     containers,
     controller_reference,
-    in_pod_group,
     is_zero,
     labels_of,
     namespace_of,
     owner,
+    unmanaged_reason,
 )
 from webhook.kube.pod_requests import PodRequests, pod_requests_of
+from webhook.kube.record import record_of
 
 _APP_LABELS = ("app.kubernetes.io/instance", "app.kubernetes.io/name", "app", "k8s-app", "run")
 JOBSET = "jobset.sigs.k8s.io/jobset-uid"
@@ -102,6 +98,16 @@ class AskedPod:
         return tuple(containers(self.json))
 
     @cached_property
+    def whole_gpus(self) -> list[tuple[Container, int]]:
+        """Containers and sidecars that have whole GPUs, each with the number of these."""
+        kind, found = self.gpus.kind, list[tuple[Container, int]]()
+        for container in self.containers:
+            count = sum([n for name, n in container.gpu_counts(self.gpus).items() if kind(name) == "whole"])
+            if count and (container.list_name == "containers" or container.sidecar):
+                found.append((container, count))
+        return found
+
+    @cached_property
     def gpu_names(self) -> frozenset[str]:
         """The GPU resources that it names in any quantity but zero, malformed ones included."""
         return self._named[0]
@@ -166,6 +172,11 @@ class AskedPod:
         return pod_requests_of(self.json)
 
     @cached_property
+    def record(self) -> dict[str, Any]:
+        """The decision record that an earlier call wrote; {} if there is none."""
+        return record_of(self.json)
+
+    @cached_property
     def unmanaged(self) -> str:
         """The `unmanaged_reason`."""
         return unmanaged_reason(self.json)
@@ -176,8 +187,8 @@ class AskedPod:
         return bool(self.spec.get("nodeName")) or (self.owner is not None and self.owner.kind in ("DaemonSet", "Node"))
 
 
-_OF_METADATA: Final = ("namespace", "owner", "identity")
-_OF_CONTAINERS: Final = ("containers", "gpu_names", "names_zero_gpus", "_named", "other_gpus")
+_OF_METADATA: Final = ("namespace", "owner", "identity", "record")
+_OF_CONTAINERS: Final = ("containers", "whole_gpus", "gpu_names", "names_zero_gpus", "_named", "other_gpus")
 """Properties of a pod that depend on its metadata alone, and on that and its containers."""
 
 
@@ -201,22 +212,3 @@ def _first(labels: Mapping[str, str], keys: tuple[str, ...], namespace: str) -> 
         if value := labels.get(key):
             return f"{namespace}/{key}={value[:MAX_NAME]}"
     return ""
-
-
-def unmanaged_reason(pod: Pod) -> str:
-    """Why this webhook leaves the node of the pod to others; "" if it does not. Looks neither at `nodeName` nor at
-    `schedulerName`."""
-    spec, kind = pod["spec"], (controller_reference(pod) or {}).get("kind")
-    if kind == "DaemonSet":
-        return "pod of a DaemonSet"
-    if MIRROR in annotations_of(pod) or kind == "Node":
-        return "static pod"
-    if spec.get("schedulingGates"):
-        return "scheduling gates"
-    if not labels_of(pod).keys().isdisjoint(OF_KUEUE):
-        return "managed by Kueue"
-    if in_pod_group(pod):
-        return "pod group"
-    annotations = annotations_of(pod)
-    off = OFF in (annotations.get(NODE_CHOICE), annotations.get(INJECTION))
-    return "its annotation leaves it to the scheduler" if off else ""

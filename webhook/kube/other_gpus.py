@@ -64,7 +64,8 @@ def part_key(key: str) -> PartKey | None:
 
 def part_keys(annotations: Mapping[str, str]) -> dict[str, PartKey]:
     """What the annotations about parts of single containers say, by their keys."""
-    return {key: found for key in annotations if (found := part_key(key))}
+    ours = [key for key in annotations if key.startswith(_OF_CONTAINERS)]
+    return {key: found for key in ours if (found := part_key(key))}
 
 
 def asks_for_part(annotations: Mapping[str, str]) -> bool:

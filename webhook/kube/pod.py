@@ -234,3 +234,22 @@ def pod_id(metadata: Mapping[str, Any]) -> int | str:
         return int(uid.replace("-", ""), 16)
     except ValueError:
         return str(uid)
+
+
+def unmanaged_reason(pod: Pod) -> str:
+    """Why this webhook leaves the node of the pod to others; "" if it does not. Looks neither at `nodeName` nor at
+    `schedulerName`."""
+    spec, kind = pod["spec"], (controller_reference(pod) or {}).get("kind")
+    if kind == "DaemonSet":
+        return "pod of a DaemonSet"
+    if MIRROR in annotations_of(pod) or kind == "Node":
+        return "static pod"
+    if spec.get("schedulingGates"):
+        return "scheduling gates"
+    if not labels_of(pod).keys().isdisjoint(OF_KUEUE):
+        return "managed by Kueue"
+    if in_pod_group(pod):
+        return "pod group"
+    annotations = annotations_of(pod)
+    off = OFF in (annotations.get(NODE_CHOICE), annotations.get(INJECTION))
+    return "its annotation leaves it to the scheduler" if off else ""

@@ -37,7 +37,7 @@ class _MapOf(NamedTuple):
 class _Checked(NamedTuple):
     """A value that a function checks by itself."""
 
-    check: Callable[[Any, tuple[str, ...]], None]
+    check: Callable[[Any, str], None]
 
 
 STRING = _Scalar((str,), "a string")
@@ -56,11 +56,11 @@ def check(pod: object) -> Pod:
     for key in ("metadata", "spec"):
         if not isinstance(pod.get(key), dict):
             raise BadPod(f"{key}: wanted a map, saw {json_type(pod.get(key))}")
-    conform(pod, POD, ())
+    conform(pod, POD, "")
     return pod
 
 
-def conform(value: Any, schema: Schema, path: tuple[str, ...]) -> None:
+def conform(value: Any, schema: Schema, path: str) -> None:
     """Check `value`, which stands at `path`, against a schema. Raises BadPod with the path of the first wrong type."""
     if isinstance(schema, dict):
         if not isinstance(value, dict):
@@ -68,7 +68,7 @@ def conform(value: Any, schema: Schema, path: tuple[str, ...]) -> None:
         for key, below in schema.items():
             item = value.get(key)
             if item is not None and type(item) not in below:  # only a scalar has types
-                conform(item, below, (*path, f".{key}"))
+                conform(item, below, f"{path}.{key}")
     elif isinstance(schema, _Scalar):
         if type(value) not in schema:
             _refuse(path, schema.name, value)
@@ -78,18 +78,19 @@ def conform(value: Any, schema: Schema, path: tuple[str, ...]) -> None:
         below = schema[0]
         for index, item in enumerate(value):
             if type(item) not in below:
-                conform(item, below, (*path, f"[{index}]"))
+                conform(item, below, f"{path}[{index}]")
     elif isinstance(schema, _Checked):
         schema.check(value, path)
     else:
         if not isinstance(value, dict):
             _refuse(path, "a map", value)
         for key, item in value.items():
-            conform(item, schema.values, (*path, f"[{quoted(key)}]"))
+            if type(item) not in schema.values:
+                _refuse(f"{path}[{quoted(key)}]", schema.values.name, item)
 
 
-def _refuse(path: tuple[str, ...], wanted: str, seen: object) -> NoReturn:
-    raise BadPod(f"{''.join(path).lstrip('.')}: wanted {wanted}, saw {json_type(seen)}")
+def _refuse(path: str, wanted: str, seen: object) -> NoReturn:
+    raise BadPod(f"{path.lstrip('.')}: wanted {wanted}, saw {json_type(seen)}")
 
 
 RESOURCES = {"limits": QUANTITIES, "requests": QUANTITIES, "claims": [{"name": STRING}]}
@@ -98,13 +99,13 @@ RESOURCES = {"limits": QUANTITIES, "requests": QUANTITIES, "claims": [{"name": S
 def _expression(*operators: str) -> Schema:
     """An expression of a selector, which must have a key, and an operator: one of these, if there are some."""
 
-    def check_expression(value: Any, path: tuple[str, ...]) -> None:
+    def check_expression(value: Any, path: str) -> None:
         conform(value, {"key": STRING, "operator": STRING, "values": [STRING]}, path)
         for name in ("key", "operator"):
             if value.get(name) is None:
-                _refuse((*path, f".{name}"), STRING.name, None)
+                _refuse(f"{path}.{name}", STRING.name, None)
         if operators and value["operator"] not in operators:
-            where, seen = "".join(path).lstrip("."), quoted(value["operator"])
+            where, seen = path.lstrip("."), quoted(value["operator"])
             raise BadPod(f"{where}.operator: wanted one of {', '.join(operators)}, saw {seen}")
 
     return _Checked(check_expression)

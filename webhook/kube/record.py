@@ -10,8 +10,7 @@ from typing import Annotated, Any, Final, Literal
 import orjson
 from pydantic import BaseModel, ConfigDict, Field
 
-from webhook.kube.asked import unmanaged_reason
-from webhook.kube.pod import DECISION, HOSTNAME, PREFERRED, REQUIRED, SCHEDULER, Pod, annotations_of
+from webhook.kube.pod import DECISION, HOSTNAME, PREFERRED, REQUIRED, SCHEDULER, Pod, annotations_of, unmanaged_reason
 
 MAX_RECORD_BYTES: Final = 2048
 """Maximum size of a record. It is small because annotations are part of every list and watch of pods."""

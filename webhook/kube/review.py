@@ -61,7 +61,7 @@ def parse_review(body: bytes) -> Request:
         raise BadReview(f'wanted apiVersion "{API_VERSION}", kind "AdmissionReview"; saw {seen}')
     request: Any = review.get("request")
     _bound_groups(request)
-    conform(request, _REQUEST, ("request",))
+    conform(request, _REQUEST, "request")
     uid, operation = request.get("uid") or "", request.get("operation") or ""
     if not 0 < len(uid) <= _MAX_UID:
         raise BadReview(f"request.uid: wanted 1 to {_MAX_UID} characters, saw {len(uid)}")

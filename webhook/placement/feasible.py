@@ -168,6 +168,8 @@ class Feasible:
         self.volumes = volumes
         """For each volume of the pod, the terms of which its node must match one."""
         self._claims = claims
+        self._requests = [each for each in pod_requests.requests if not each[0].startswith(PUBLISHED)]
+        """What the pod requests, without what is published as devices."""
         self._claimed = claimed
         """Resources of which the scheduler makes a claim where no device plugin offers them."""
         self._bits = _ByStatus(self._bits_of)
@@ -191,10 +193,11 @@ class Feasible:
 
     def room(self, nodes: Nodes, rows: Rows, free: Mapping[str, Integers]) -> Mask:
         """Which of `rows` have enough of all that the pod requests, but for what is claimed. `free`: see `free_amounts`."""
-        mask = np.ones(nodes.columns.alive[rows].shape, bool)
-        for name, amount in self._requests():
-            if name not in self._claimed:
-                mask &= free[name][rows] >= amount if name in free else False
+        asked = [each for each in self._requests if each[0] not in self._claimed]
+        if not all([name in free for name, _ in asked]) or not asked:
+            return np.full(nodes.columns.alive[rows].shape, not asked)
+        enough = np.array([free[name][rows] for name, _ in asked]) >= np.array([[amount] for _, amount in asked])
+        mask: Mask = np.logical_and.reduce(enough, axis=0)
         return mask
 
     def ever(self, nodes: Nodes) -> Mask:
@@ -285,7 +288,7 @@ class Feasible:
     def resources(self, nodes: Nodes, rows: Rows, gpus: Gpus, free: Mapping[str, Integers]) -> Iterator[Check]:
         """Amounts, GPUs first."""
         capacity, nothing = nodes.columns.capacity, np.zeros(nodes.columns.size, np.int64)
-        for name, amount in sorted(self._requests(), key=lambda each: gpus.kind(each[0]) is None):
+        for name, amount in sorted(self._requests, key=lambda each: gpus.kind(each[0]) is None):
             word, offered = _INSUFFICIENT.get(name, _OTHER), capacity.get(name, nothing)[rows] > 0
             enough: Mask = free.get(name, nothing)[rows] >= amount
             if name in self._claimed:
@@ -337,10 +340,6 @@ class Feasible:
     def _claimed_elsewhere(self, nodes: Nodes, rows: Rows) -> Iterator[Check]:
         for terms in self._claims:
             yield Check(CLAIM, matches_any(terms, nodes, rows), terms)
-
-    def _requests(self) -> list[tuple[str, int]]:
-        """What the pod requests, without what is published as devices."""
-        return [each for each in self.pod_requests.requests if not each[0].startswith(PUBLISHED)]
 
     # --- status and health --------------------------------------------------------------------------------------------
 

@@ -51,6 +51,7 @@ _MAX_BEGUN = 16
 PART_ALONE: Final = -1
 """The size of a gang that is the pod's part and no more: the replicas of a RayService have nothing to do with each other."""
 _NOWHERE: Final[Mapping[int, int]] = {}
+_NO_ROOMS: Final = np.zeros(0)
 
 
 def gang_size(pod: AskedPod, settings: Gangs) -> int:
@@ -181,14 +182,13 @@ def _domains(
 
     models, names = nodes.columns.model, nodes.columns.models
     among = models[rows]
-    rooms = rooms_in(names, models, among)
-    fitting, (model, holds) = rooms >= missing, domain_of(names, models, rooms)
-    if peers:
-        fitting &= np.arange(len(rooms)) == model
-    if fitting.any() and not fitting.all():  # which of several models is left to the score
-        outside = ~fitting[among]
+    rooms = _NO_ROOMS if peers else rooms_in(names, models, among)
+    model, holds = domain_of(names, models, rooms)
+    outside = among != model if peers else (rooms < missing)[among]  # which of several models is left to the score
+    within = np.where(outside, 0, room)
+    if within.sum() >= missing:
         found.append((outside, holds))
-        room = np.where(outside, 0, room)
+        room = within
     for key in keys:
         column = nodes.labels.column(key)
         if column is None:
@@ -225,17 +225,17 @@ def _fullest(names: Sequence[str], codes: NDArray[np.int32], counts: Floats) -> 
     """The domain with most pods of the gang, ties by name; 0 if there is none. `codes`: domains, `counts`: pods in each."""
     pods = np.bincount(codes, counts)
     pods[0] = 0
-    fullest = np.flatnonzero(pods == max(pods.max(), 1)).tolist()
+    fullest = (pods == max(pods.max(), 1)).nonzero()[0].tolist()
     return min(fullest, key=names.__getitem__, default=0)
 
 
 def _smallest(names: Sequence[str], rooms: NDArray[Any], missing: int) -> int:
     """The domain with the least room that holds the whole gang, so that larger ones stay free; 0 if there is none."""
-    enough = [code for code in np.flatnonzero(rooms >= missing).tolist() if code]
+    enough = [code for code in (rooms >= missing).nonzero()[0].tolist() if code]
     return min(enough, key=lambda code: (rooms[code], names[code]), default=0)
 
 
 def _roomiest(names: Sequence[str], rooms: NDArray[Any], missing: int) -> int:
     """The domain with the most room, for pods of which nobody says how many come; 0 if there is none."""
-    enough = [code for code in np.flatnonzero(rooms >= missing).tolist() if code]
+    enough = [code for code in (rooms >= missing).nonzero()[0].tolist() if code]
     return min(enough, key=lambda code: (-rooms[code], names[code]), default=0)

@@ -93,37 +93,32 @@ class Valuation:
         if popular and gpus:
             self._price = self._fair_prices(columns)
 
-    def cost(self, columns: Columns, rows: Rows, pod_requests: PodRequests) -> Floats:
+    def judged(self, columns: Columns, rows: Rows, pod_requests: PodRequests) -> tuple[Floats, NDArray[np.bool_]]:
         """How much worth each row loses if `pod_requests` goes there, in GPUs of an average pod, plus `_FULLNESS` of what stays
-        free."""
-        free = np.array([columns.free[name][rows] for name in self._resources], float)
-        asked = np.array([[pod_requests.amount(name)] for name in self._resources], float)
-        capacity = [columns.capacity[name][rows] for name in self._resources]
-        # One array for all states: the number of numpy calls is the cost.
-        amounts: Floats = np.stack([free, free - asked, capacity], axis=1)
-        cost: Floats = np.add.reduce(amounts[:, 1] * (self._in_gpus * _FULLNESS), axis=0)
-        if self._gpus and self._pods_per_unit.size:
-            for worth in self._worths(amounts, columns.model[rows]):
-                cost += worth[0]
-                cost -= worth[1]
-        return cost
+        free; and which rows a popular kind of pod needs unchanged.
 
-    def needed(self, columns: Columns, rows: Rows, pod_requests: PodRequests) -> NDArray[np.bool_]:
-        """Which rows a popular kind of pod needs unchanged.
-
-        Either the pod would leave GPUs with less than half of the CPU that pods request per GPU, so that nobody could
-        use them; with less than all of it, if the pod itself requests `_LARGE_CPU` times as much. Or kinds of pods are
+        It needs them if the pod would leave GPUs with less than half of the CPU that pods request per GPU, so that nobody could
+        use them; with less than all of it, if the pod itself requests `_LARGE_CPU` times as much. Or if kinds of pods are
         confined to the row's GPU model, and more to some models than to others.
         """
-        names = self._resources[: self._gpus + 1]
-        left = np.array([columns.free[name][rows] - pod_requests.amount(name) for name in names], float)
-        gpus = np.add.reduce(left[:-1] * self._in_gpus[: self._gpus], axis=0)
+        requests = dict(pod_requests.requests)
+        asked = np.array([[requests.get(name, 0)] for name in self._resources], float)
+        free = np.array([columns.free[name][rows] for name in self._resources], float)
+        model = columns.model[rows]
+        left: Floats = free - asked
+        left_gpus = left * self._in_gpus
+        cost: Floats = np.add.reduce(left_gpus, axis=0) * _FULLNESS
+        if self._gpus and self._pods_per_unit.size:
+            capacity = [columns.capacity[name][rows] for name in self._resources]
+            # One array for all states: the number of numpy calls is the cost.
+            for worth in self._worths(np.stack([free, left, capacity], axis=1), model):
+                cost += worth[0]
+                cost -= worth[1]
+        gpus = np.add.reduce(left_gpus[: self._gpus], axis=0)
         cpu_per_gpu = 1 / self._gpus_served[0, 0, 0]
-        asked = sum([pod_requests.amount(name) * self._in_gpus[number, 0] for number, name in enumerate(names[:-1])])
-        enough = cpu_per_gpu if pod_requests.amount(CPU) > _LARGE_CPU * cpu_per_gpu * asked else cpu_per_gpu / 2
-        of_no_use = (gpus > 0) & (left[-1] < gpus * enough - 1)
-        mask: NDArray[np.bool_] = of_no_use | self._sought[columns.model[rows]]
-        return mask
+        large = requests.get(CPU, 0) > _LARGE_CPU * cpu_per_gpu * float((asked * self._in_gpus)[: self._gpus].sum())
+        of_no_use = (gpus > 0) & (left[self._gpus] < gpus * (cpu_per_gpu if large else cpu_per_gpu / 2) - 1)
+        return cost, of_no_use | self._sought[model]
 
     def _worths(self, amounts: Floats, model: NDArray[np.int32]) -> list[Floats]:
         """For each GPU resource, what rows are worth: an array by states and rows. `amounts`: by resource, state and row;
@@ -138,9 +133,7 @@ class Valuation:
         """By kind of pod, state and row: the square of the part of the pod that the row can hold; 0 if even the empty node
         cannot hold all of it. Also replaces negative values in `amounts`."""
         np.maximum(amounts, _EMPTY, out=amounts)
-        part = self._pods_per_unit[0] * amounts[0]
-        for per, amount in zip(self._pods_per_unit[1:], amounts[1:], strict=True):
-            np.minimum(part, per * amount, out=part)
+        part: Floats = np.minimum.reduce(self._pods_per_unit * amounts[:, None], axis=0)
         possible = part[:, -1] >= _WHOLE
         if self._confined:
             possible &= self._reach[:, model]
@@ -236,8 +229,9 @@ class Whole:
 
         Nodes with shared or sliced GPUs count as well: no pod is sent there only to keep a node whole.
         """
-        fuller: NDArray[np.bool_] = columns.free[self.gpu][rows] > pod_requests.amount(self.gpu)
-        return (self.among(columns, rows) & fuller) | (columns.one[rows] > 0)
+        least = max(self.size, pod_requests.amount(self.gpu) + 1)
+        broken: NDArray[np.bool_] = (columns.free[self.gpu][rows] >= least) | (columns.one[rows] > 0)
+        return broken
 
     def scarce(self, columns: Columns) -> bool:
         """Whether no more whole nodes are left than should stay whole. Nodes that nobody may use now count too."""
@@ -261,7 +255,7 @@ class Pack:
     equals.
 
     No whole node is used if the pod fits on a partly used one, unless a popular kind of pod needs what is free there
-    (`Valuation.needed`). A score is minus the worth that the node would lose, in GPUs of an average pod. The fullest
+    (`Valuation.judged`). A score is minus the worth that the node would lose, in GPUs of an average pod. The fullest
     node has the fewest free GPUs, and the least free CPU, counted as the GPUs that it serves: best-fit, which the
     authors of FGD compare with.
     """
@@ -270,12 +264,10 @@ class Pack:
     spreads = keeps_whole_nodes = False
 
     def __call__(self, columns: Columns, rows: Rows, pod_requests: PodRequests, view: View) -> Floats:
-        value = valuation(columns, view)
-        scores = -value.cost(columns, rows, pod_requests)
+        cost, needed = valuation(columns, view).judged(columns, rows, pod_requests)
         for whole in whole_nodes(columns, view, pod_requests):
-            last = whole.broken(columns, rows, pod_requests) | value.needed(columns, rows, pod_requests)
-            scores -= LAST * last
-        return scores
+            cost += LAST * (whole.broken(columns, rows, pod_requests) | needed)
+        return -cost
 
     def score_key(self, view: View) -> object:
         return view.version

@@ -17,7 +17,7 @@ from pydantic import Field
 
 from webhook.errors import QuantityError
 from webhook.framework.interface import Action, Context, Finding, ProfileView, Rule
-from webhook.framework.resources_per_gpu import CLASSES, PerGpu, containers_with_whole_gpus
+from webhook.framework.resources_per_gpu import CLASSES, PerGpu
 from webhook.kube.asked import AskedPod
 from webhook.kube.pod import Container, requests_of
 from webhook.kube.quantity import milli, whole
@@ -49,11 +49,10 @@ class CpuPerGpu(Rule):
         if per is None or not pod.gpu_names:
             return
         of_pod = requests_of(pod.spec) if pod.spec.get("resources") else {}
-        having = [*containers_with_whole_gpus(pod.containers, context.gpus)]
-        asked = [(each, sum(gpus.values()), {**of_pod, **requests_of(each.spec)}) for each, gpus in having]
+        asked = [(each, count, {**of_pod, **requests_of(each.spec)}) for each, count in pod.whole_gpus]
         if not any([self._finding(*each, per.least, "") for each in asked]):  # most pods: nodes do not matter
             return
-        share = self._share(pod, having, context)
+        share = self._share(pod, context)
         least = {name: min(amount, share[name]) if share else amount for name, amount in per.least.items()}
         wanted = f"{' to '.join(per.cpu)} CPUs and {' to '.join(per.memory)} per GPU for {workload}"
         if least != per.least:
@@ -63,13 +62,12 @@ class CpuPerGpu(Rule):
             if finding := self._finding(*each, least, wanted):
                 yield finding
 
-    def _share(
-        self, pod: AskedPod, having: Iterable[tuple[Container, Mapping[str, int]]], context: Context
-    ) -> Mapping[str, int] | None:
+    def _share(self, pod: AskedPod, context: Context) -> Mapping[str, int] | None:
         """For each GPU, what a container with GPUs can request on every node with as many GPUs as the pod asks for: CPU in
         thousandths, bytes of memory. None if no node has as many now, or that cannot be told."""
         try:
-            total, of_having = dict(pod.pod_requests.requests), [requests_of(container.spec) for container, _ in having]
+            total = dict(pod.pod_requests.requests)
+            of_having = [requests_of(container.spec) for container, _ in pod.whole_gpus]
             own = {"cpu": sum([milli(each.get("cpu", 0)) for each in of_having])}
             own["memory"] = sum([whole(each.get("memory", 0)) for each in of_having])
         except QuantityError:

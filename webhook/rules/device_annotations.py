@@ -76,12 +76,16 @@ class DeviceAnnotations(Rule):
     gpu-compute.request."""
 
     def check(self, pod: AskedPod, context: Context) -> Iterable[Finding]:
-        new, is_named, domains = context.operation == "CREATE", self._named.match, self._domains
+        new, domains = context.operation == "CREATE", self._domains
+        named = self._named_in_new if new else self._named
         for key, value in pod.annotations.items():
             lower_key = key[:_MAX_KEY].encode().lower().decode()  # of ASCII alone, as in CEL
-            named = is_named(lower_key) or (new and self._is_from_scheduler(lower_key))
             domain = f".{lower_key.partition('/')[0]}."  # a `.` after it is CRI-O's older form
-            if not (named or any([each in domain for each in domains])):
+            if not (
+                named.match(lower_key)
+                or any([each in domain for each in domains])
+                or (new and lower_key.startswith(self._of_containers) and not lower_key.endswith(_AUTHORS))
+            ):
                 continue
             beside_gpu = matches_any(self.beside_gpu, lower_key)
             if not beside_gpu and matches_any(self.harmless, lower_key):
@@ -95,14 +99,6 @@ class DeviceAnnotations(Rule):
                 only_warn=needed,
             )
 
-    def _is_from_scheduler(self, lower_key: str) -> bool:
-        of_container = lower_key.startswith(self._of_containers) and not lower_key.endswith(_AUTHORS)
-        return of_container or self._patterns.match(lower_key)
-
-    @cached_property
-    def _patterns(self) -> Patterns:
-        return Patterns(self.from_schedulers)
-
     @cached_property
     def _of_containers(self) -> tuple[str, ...]:
         return tuple([prefix.lower() for prefix in self.of_containers])
@@ -110,6 +106,10 @@ class DeviceAnnotations(Rule):
     @cached_property
     def _named(self) -> Patterns:
         return Patterns((*self.keys, *self.beside_gpu))
+
+    @cached_property
+    def _named_in_new(self) -> Patterns:
+        return Patterns((*self.keys, *self.beside_gpu, *self.from_schedulers))
 
     @cached_property
     def _domains(self) -> tuple[str, ...]:
@@ -135,7 +135,7 @@ class DeviceAnnotations(Rule):
 
     @property
     def written_by_scheduler(self) -> str:
-        """`_is_from_scheduler` in CEL."""
+        """Whether only a scheduler may write the annotation `k`, in CEL."""
         begins = cel.one_of(self._of_containers, lambda prefix: f"{_LOWER_KEY}.startsWith({prefix})")
         ends = cel.one_of(_AUTHORS, lambda end: f"{_LOWER_KEY}.endsWith({end})")
         return cel.any_of([cel.all_of([begins, f"!{ends}"]), cel.matches(_LOWER_KEY, self.from_schedulers)])

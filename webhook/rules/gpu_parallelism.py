@@ -18,14 +18,13 @@ from collections.abc import Iterable
 from typing import ClassVar
 
 from webhook.framework.interface import Action, Context, Finding, Rule
-from webhook.framework.parallelism import arguments, gpus_used
-from webhook.framework.resources_per_gpu import containers_with_whole_gpus
+from webhook.framework.parallelism import gpus_used, script_of
 from webhook.kube.asked import AskedPod
 from webhook.kube.workload_kinds import WORKING_TOGETHER, workload_kind
 from webhook.text import plural, quoted
 
 _MAX_ARGUMENTS = 32 << 10
-"""Characters of all arguments of the containers with GPUs together. With more than that nothing is checked."""
+"""Characters of all arguments, one a line, of the containers with GPUs together. With more than that nothing is checked."""
 
 
 class GpuParallelism(Rule):
@@ -37,13 +36,13 @@ class GpuParallelism(Rule):
     def check(self, pod: AskedPod, context: Context) -> Iterable[Finding]:
         if not pod.gpu_names:
             return
-        every = [*containers_with_whole_gpus(pod.containers, context.gpus)]
-        if sum([len(argument) for container, _ in every for argument in arguments(container.spec)]) > _MAX_ARGUMENTS:
+        scripts = [script_of(container.spec) for container, _ in pod.whole_gpus]
+        if sum(map(len, scripts)) > _MAX_ARGUMENTS:
             return
         alone = _works_alone(pod, context)
-        for container, counts in every:
-            spec, gpus = container.spec, sum(counts.values())
-            processes, field = gpus_used(spec, gpus, alone)
+        for (container, gpus), script in zip(pod.whole_gpus, scripts, strict=True):
+            spec = container.spec
+            processes, field = gpus_used(spec, script, gpus, alone)
             if processes.number in (None, gpus) or (spec.get("resources") or {}).get("claims"):
                 continue
             ends = "fail once it has started" if processes.number > gpus else "leave GPUs idle"

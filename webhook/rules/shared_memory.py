@@ -22,7 +22,6 @@ from typing import Any, ClassVar
 from pydantic import Field
 
 from webhook.framework.interface import Action, Context, Finding, Rule
-from webhook.framework.resources_per_gpu import containers_with_whole_gpus
 from webhook.kube.asked import AskedPod
 from webhook.kube.pod import clean_path
 from webhook.text import matches_any, plural, quoted
@@ -44,11 +43,7 @@ class SharedMemory(Rule):
     """Annotations by which the container runtime makes /dev/shm larger (name patterns, compared in lower case)."""
 
     def check(self, pod: AskedPod, context: Context) -> Iterable[Finding]:
-        many = [
-            (container, count)
-            for container, counts in containers_with_whole_gpus(pod.containers, context.gpus)
-            if (count := sum(counts.values())) >= self.gpus
-        ]
+        many = [(container, count) for container, count in pod.whole_gpus if count >= self.gpus]
         if not many or pod.spec.get("hostIPC") or self._larger_already(pod, context):
             return
         on_disk = {v.get("name") for v in pod.spec.get("volumes") or () if _is_on_disk(v)}

@@ -273,8 +273,8 @@ def read_snapshot(path: Path) -> Snapshot:
                 snapshot.measured = Measured.read(measured, str(path))
         for kind, obj in objects_in(document, path):
             try:
-                conform(obj, {"metadata": _METADATA, "spec": {}, "status": {}}, ())
-                conform(obj, _SCHEMAS.get(kind, {}), ())
+                conform(obj, {"metadata": _METADATA, "spec": {}, "status": {}}, "")
+                conform(obj, _SCHEMAS.get(kind, {}), "")
             except BadPod as error:
                 where = f"{path}: {kind} {quoted(obj['metadata']['name'])}"
                 raise BadInput(f"{where}: {error}. Give it as kubectl prints it") from None
