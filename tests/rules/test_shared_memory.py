@@ -5,6 +5,8 @@ from typing import Any
 from tests.builders import Case, case, container, sidecar
 from tests.controlplane.objects import pod
 from webhook.framework.interface import Template
+from webhook.kube.asked import AskedPod
+from webhook.policy.model import Policy
 from webhook.rules.shared_memory import SharedMemory
 
 RULE = SharedMemory()
@@ -22,12 +24,19 @@ def several(gpu: int = 8, **fields: Any) -> Case:
     return case(pod(containers=[container(gpu=gpu)], **fields))
 
 
+def shipped(made: dict[str, Any]) -> Case:
+    """With the GPUs of the shipped policy."""
+    found, gpus = pod(containers=[made]), Policy.load("{}").gpus
+    return case(found)._replace(context=case(found).context._replace(gpus=gpus, pod=AskedPod(found, gpus)))
+
+
 ALLOWED: dict[str, Case] = {
     "one GPU": several(1),
     "without a GPU": case(pod(gpus=0)),
     "slices of GPUs, which do not talk to each other": case(
         pod(containers=[container(gpu=None, limits={"nvidia.com/mig-1g.10gb": "2"})])
     ),
+    "chips whose programs talk otherwise": shipped(container(gpu=None, limits={"google.com/tpu": "4"})),
     "two containers with a GPU each": case(pod(containers=[container("a"), container("b")])),
     "an emptyDir in memory": mounting(MEMORY),
     "the same, with a size": mounting({"emptyDir": {"medium": "Memory", "sizeLimit": "16Gi"}}),
@@ -65,6 +74,7 @@ _DISK = (
 MAIN = message('8 GPUs in container "main"')
 REFUSED: dict[str, tuple[Case, list[str]]] = {
     "no volume": (several(), MAIN),
+    "GPUs of AMD": (shipped(container(gpu=None, limits={"amd.com/gpu": "8"})), MAIN),
     "a volume elsewhere": (mounting(MEMORY, "/dev/shm2"), MAIN),
     "a volume below it": (mounting(MEMORY, "/dev/shm/x"), MAIN),
     "an emptyDir on the disk": (mounting(DISK), [_DISK]),

@@ -4,8 +4,8 @@ Processes of one container exchange data by files in /dev/shm: NCCL between GPUs
 When it is full, NCCL ends with an error or hangs, and data loaders die of a bus error. A volume in memory has no such size; what
 is written to it counts against the memory limit of the container.
 
-Fields read:   whole GPUs of spec.containers and initContainers, and their volumeMounts; spec.volumes; spec.hostIPC;
-               metadata.annotations
+Fields read:   whole GPUs of NVIDIA and AMD in spec.containers and initContainers, and their volumeMounts; spec.volumes;
+               spec.hostIPC; metadata.annotations
 Allowed:       a memory-backed emptyDir at /dev/shm, or a volume of another kind there; /dev of the node; hostIPC, by which
                the container has the shared memory of the node; the annotations of `annotations`; fewer GPUs than `gpus`
 Warned about:  no volume at /dev/shm, or an emptyDir on the disk of the node
@@ -24,12 +24,16 @@ from pydantic import Field
 from webhook.framework.interface import Action, Context, Finding, Rule
 from webhook.framework.resources_per_gpu import containers_with_whole_gpus
 from webhook.kube.asked import AskedPod
+from webhook.kube.gpus import vendor
 from webhook.kube.pod import clean_path
 from webhook.text import matches_any, plural, quoted
+from webhook.vendors.catalogue import every
+from webhook.vendors.model import Collectives
 
 _PATH = "/dev/shm"  # noqa: S108 - a path of containers
 _MOUNTS_IT = ("RayCluster",)
 """Kinds of workload whose controllers mount it in their pods."""
+_LIBRARIES = {each.vendor: each.name for each in every(Collectives)}
 _MEMORY = "more than 64 MiB of shared memory for NCCL and data loaders"
 
 
@@ -47,7 +51,7 @@ class SharedMemory(Rule):
         many = [
             (container, count)
             for container, counts in containers_with_whole_gpus(pod.containers, context.gpus)
-            if (count := sum(counts.values())) >= self.gpus
+            if (count := sum([n for name, n in counts.items() if vendor(name) in _LIBRARIES])) >= self.gpus
         ]
         if not many or pod.spec.get("hostIPC") or self._larger_already(pod, context):
             return
