@@ -69,6 +69,7 @@ KINDS: Final[dict[type[Any], Kind]] = {
     model.CudaImage: Kind("images with CUDA", lambda of: f"`{of.name}`"),
     model.DriverVariable: Kind("variables about the driver", lambda of: f"`{of.name}`: {of.says}"),
     model.ForDesktops: Kind("models without cuda-compat", lambda of: f"`{of.model}`"),
+    model.Collectives: Kind("libraries that use /dev/shm", lambda of: f"`{of.name}`"),
     model.Metric: Kind("metrics", lambda of: f"`{of.name}`: {of.measures}"),
     model.SeriesLabel: Kind("labels of metrics", lambda of: f"`{of.name}`: {of.says}"),
     model.MeasuringPods: Kind("pods that measure", lambda of: f"`app={of.app}` in `{of.namespace}`"),

@@ -29,6 +29,7 @@ from webhook.rules.device_mounts import DeviceMounts
 from webhook.rules.gpu_names import GpuNames
 from webhook.rules.host_devices import HostDevices
 from webhook.rules.runtime_class import RuntimeClass
+from webhook.rules.shared_memory import _LIBRARIES
 from webhook.vendors import VENDORS, model
 from webhook.vendors.catalogue import conditions
 from webhook.vendors.model import Fact
@@ -128,6 +129,7 @@ READ: Final[dict[type[Any], Callable[[Any], bool]]] = {
     model.Scheduler: lambda of: of.name in KAI,
     model.Gate: lambda of: getattr(gate_of(one(of.name)), "owner", "") == of.owner,
     model.Metric: lambda of: of.name in Queries().model_dump().values(),
+    model.Collectives: lambda of: _LIBRARIES[of.vendor] == of.name,
     model.SeriesLabel: lambda of: of.name in (*_GPU, _INSTANCE, *GpuMetricsSettings().node_labels),
     model.MeasuringPods: lambda of: GpuMetricsSettings(source=of.source).pods.selector == {"app": of.app},
     model.OwnQueues: lambda of: of.name in ORDERED_BY_OTHERS,

@@ -291,6 +291,14 @@ class ForDesktops:
 
 
 @dataclass(frozen=True, slots=True)
+class Collectives:
+    """The library by which programs on several GPUs of `vendor` talk to each other, through /dev/shm within a container."""
+
+    name: str
+    vendor: str
+
+
+@dataclass(frozen=True, slots=True)
 class Metric:
     """A metric of an exporter, by what it measures."""
 
@@ -354,6 +362,7 @@ Fact = (
     | CudaImage
     | DriverVariable
     | ForDesktops
+    | Collectives
     | Metric
     | SeriesLabel
     | MeasuringPods
