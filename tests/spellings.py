@@ -135,8 +135,12 @@ def lines() -> Iterator[str]:
     """How many are tried of each vendor, for docs/ways.md."""
     counts = {vendor.name: Counter(attempt.way for attempt in attempts(vendor)) for vendor in VENDORS}
     ways = dict.fromkeys(way for found in counts.values() for way in found)
-    yield from ("", f"| | {' | '.join(ways)} |", f"|---|{'--:|' * len(ways)}")
-    for name, found in counts.items():
-        if found:
-            yield f"| {name} | {' | '.join(str(found[way]) if found[way] else '' for way in ways)} |"
+    yield ""
+    for way in ways:
+        alike: dict[int, list[str]] = {}
+        for name, found in counts.items():
+            if found[way]:
+                alike.setdefault(found[way], []).append(name)
+        of = [f"{number} of {', '.join(names)}" for number, names in alike.items()]
+        yield f"- {way}: {'; '.join(of)}"
     yield ""

@@ -13,6 +13,7 @@ from tests.builders import GPUS
 from tests.controlplane.nodes import node
 from tests.controlplane.objects import pod
 from tests.document import document
+from tests.e2e.test_theft import CELLS
 from tests.state.objects import placer, state
 from tests.toys import team_label
 from webhook.kube.asked import AskedPod
@@ -64,6 +65,11 @@ def test_an_injector_says_who_reads_what_it_adds(
         return
     with pytest.raises(ValueError, match=said):
         readers.read_by(team_label.TeamLabel())
+
+
+def test_the_readme_counts_the_tries_to_take_a_gpu_that_are_refused() -> None:
+    refused = [cell for (cell,) in (parameters.values for parameters in CELLS) if cell.opted_in and not cell.out]
+    assert f"| {len(refused)} of {len(refused)} refused |" in (ROOT / "README.md").read_text()
 
 
 def test_a_page_without_a_place_for_what_is_generated_is_refused() -> None:

@@ -51,7 +51,7 @@ def message(
 _HALF, _WHOLE = '"500m", the API server\'s spelling of 0.5,', "a whole number of GPUs. "
 _OFFERED = "or for a part of a GPU that this cluster offers: nvidia.com/gpu.shared, nvidia.com/mig-1g.10gb, nvidia.com/mig-3g.40gb"
 _NONE = "since this cluster offers no parts of GPUs: no MIG profiles and no shared GPUs"
-_NO_UNIT = f"{_WHOLE}Write a number without a unit, as 1"
+_NO_UNIT = f"{_WHOLE}Write a number without a unit, for example 1"
 _NEGATIVE = (
     "a whole number of GPUs, not below zero. Ask for the number of GPUs that the container needs, or remove the line"
 )

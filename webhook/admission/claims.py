@@ -1,7 +1,7 @@
 """Decides about ResourceClaims and their templates (resource.k8s.io/v1), when they are created.
 
-A claim is checked where its author sees the answer, and before a pod can name it: a pod may be created before our watch has seen
-its template. The API server itself refuses `adminAccess` outside namespaces that have the label
+They are checked at their own creation, since there the author sees the answer, and since a pod may be created before our watch
+has seen its template. The API server itself refuses `adminAccess` outside namespaces that have the label
 `resource.kubernetes.io/admin-access: "true"`.
 """
 

@@ -129,7 +129,8 @@ class Injected(NamedTuple):
 
 
 def injected(injectors: Injectors, edit: Edit, context: Context) -> Injected:
-    """Change the pod of `edit` by these injectors. It is read once more if it was changed before the node is chosen."""
+    """Change the pod of `edit` by these injectors. If one of them has changed it, the pod is read again before a node is
+    chosen."""
     outcomes: dict[str, Outcome] = {}
     idle: dict[str, Injector] = {}
     pod: AskedPod | None = None

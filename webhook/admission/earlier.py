@@ -41,7 +41,7 @@ class Choice(NamedTuple):
         return self.placer.place(pod, self.cluster, self.settings, self.strategy, self.workload)
 
     def read(self, pod: AskedPod) -> str:
-        """What nodes are chosen by for this version of the pod, but its requests, as a hash; "" if none is."""
+        """A hash of what nodes are chosen by for this version of the pod, except its requests; "" if no node is chosen."""
         request = placement_request(pod, self.settings, self.strategy, self.workload)
         return "" if isinstance(request, Placement) else request.read
 

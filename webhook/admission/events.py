@@ -54,8 +54,9 @@ class Event(NamedTuple):
 
 
 def refused(request: Request, decision: Decision) -> Event | None:
-    """The Event on the controller of a refused pod. None for a dry run, and for a pod without a controller, whose author gets
-    the refusal directly. With a profile in dry run, the Event on the controller or the pod about what would be done."""
+    """The Event on the controller of a refused pod; under a profile in dry run, the Event on the controller or the pod
+    about what would be done. None for a dry run of the client, and for a pod without a controller, whose author gets the
+    refusal directly."""
     dry_run = decision.quiet
     if request.dry_run or request.object is None or not (dry_run or decision.result == "denied"):
         return None

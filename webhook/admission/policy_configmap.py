@@ -1,6 +1,6 @@
 """Validates the policy ConfigMap when it is applied: refuses a bad policy, and compares a good one with the cluster.
 
-One for a later version, which an upgrade brings, is not refused.
+A policy for a later version of the program is not refused: an upgrade applies it while replicas of the old version answer.
 
 If the policy names something that the cluster does not have, there is only a warning: PriorityClasses and nodes may be created
 after the policy.

@@ -60,8 +60,9 @@ class CpuPerGpuRequests(Injector):
     sentences: ClassVar[Mapping[str, str]] = {
         "none": "CPU and memory were left as they are: no container with whole GPUs lacks them, or its class has no numbers",
         "skipped": "CPU and memory were left as they are: {}",
-        "filled": "CPU and memory were filled in by its GPUs: {}",
-        "filledLess": "CPU and memory were filled in by its GPUs, less than its class needs: its share of a node is smaller: {}",
+        "filled": "missing CPU and memory requests were added for its GPUs: {}",
+        "filledLess": "missing CPU and memory requests were added for its GPUs, less than its class needs: its share of a node "
+        "is smaller: {}",
     }
 
     enabled: bool = False

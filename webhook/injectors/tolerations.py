@@ -83,7 +83,7 @@ class Tolerations(Injector):
     sentences: ClassVar[Mapping[str, str]] = {
         "covered": "it tolerates the taints of GPU nodes already",
         "vendor": "no toleration: it is not known whose GPUs its claims ask for",
-        "ownSpread": "no toleration: its hard spread counts the nodes whose taints it tolerates",
+        "ownSpread": "no toleration: its DoNotSchedule constraint counts the nodes whose taints it tolerates",
         "added": "it got tolerations of {}",
     }
 

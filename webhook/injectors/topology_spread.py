@@ -97,14 +97,14 @@ class TopologySpread(Injector):
         "packed": "not spread: pods of its class are packed",
         "nodeIsFixed": "not spread: one node is required",
         "noOwner": "not spread: no controller made it, so it has no replicas",
-        "podAffinity": "not spread: it says itself which pods it wants to be near",
+        "podAffinity": "not spread: it has pod affinity of its own",
         "podGroup": "not spread: the scheduler places its pod group as a whole",
         "parts": "not spread: it asks for parts of GPUs, which another scheduler may place",
         "gang": "not spread: its pods work together",
         "autoscaler": "not spread by constraints, which Karpenter would require",
         "noLabels": "not spread: no label tells which pods are its replicas",
         "present": "it has topology spread or anti-affinity of its own",
-        "antiAffinity": "it prefers nodes without its replicas",
+        "antiAffinity": "it got a preferred anti-affinity to its replicas",
         "added": "it got topology spread over {}",
     }
 

@@ -218,7 +218,8 @@ class Nodes:
         return self._ones.get(name, {}).get(resource, WHOLE_GPU)
 
     def offering(self, pod_requests: PodRequests) -> int:
-        """How many nodes offer the requested resource that fewest have, of extended resources and of published devices."""
+        """The number of nodes that offer the rarest of the requested resources, of extended resources and of published
+        devices."""
         columns = self.columns
         amounts = [
             columns.capacity[name] for name, _ in pod_requests.requests if "/" in name and name in columns.capacity
@@ -243,9 +244,9 @@ class Nodes:
         return mask
 
     def twice(self, gpus: Iterable[str]) -> NDArray[np.bool_]:
-        """Which rows are nodes of whose GPUs, of these resources, a device plugin offers some, and a driver of DRA too: neither
-        knows what the other has given out. They are other GPUs if the node has as many by its labels as both offer together.
-        """
+        """Which rows are nodes that hand out GPUs of these resources both by a device plugin and by a DRA driver, which do
+        not know of each other. Nodes are left out whose labels count as many GPUs as both offer together: these are
+        different GPUs."""
         columns, rows = self.columns, self.columns.rows
         found = np.zeros(rows, bool)
         for resource in [each for each in gpus if each in columns.capacity and not each.startswith(PUBLISHED)]:

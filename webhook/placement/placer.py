@@ -135,11 +135,11 @@ class Placer:
         return all([name in free and amount <= free[name][row] for name, amount in pod_requests.requests])
 
     def reserved(self, pod: PodKey, node: str) -> bool:
-        """Whether something is reserved there for such a pod, which was not yet seen."""
+        """Whether this node has a reservation for such a pod that the watch has not confirmed yet."""
         return self._state.ledger.reserved(pod, node)
 
     def without_reservation(self, pod: PodKey, node: str) -> AbstractContextManager[bool]:
-        """Within it, what is `reserved` there for such a pod counts as free. Yields whether something is."""
+        """A context in which that reservation counts as free. Yields whether there is one."""
         return self._state.ledger.without(pod, node)
 
     def unschedulable(self, pod: AskedPod, cluster: Cluster, settings: PlacementSettings) -> tuple[Unschedulable, ...]:

@@ -5,7 +5,6 @@ one, and the pod fails on it.
 
 Fields read:   the claims that spec.resourceClaims names, and claims and their templates when they are created:
                tolerations of their requests
-Allowed:       tolerations with a key
 Warned about:  a toleration with operator Exists and no key
 DRA:           it is about nothing else
 """

@@ -4,8 +4,7 @@ Inside a container its GPUs are numbered from 0. A value for a whole machine hid
 there: then CUDA finds no device at all.
 
 Fields read:   env of spec.containers, initContainers and ephemeralContainers; GPU limits
-Allowed:       exactly the GPUs of the limit, for example "0,1" with two; nothing or -1 without a GPU
-Warned about:  any other value
+Warned about:  any value but the GPUs of the limit ("0,1" with two), or nothing or -1 without a GPU
 Not for:       DRA, where the number of GPUs is in the claim; pods with GPUs that the policy does not name
 """
 

@@ -5,10 +5,9 @@ their own (`devices.nri.io/container.main`), and new versions add more. So withi
 to give no device are allowed.
 
 Fields read:   metadata.annotations; the keys are compared in lower case
-Allowed:       keys of all other domains; those of `harmless`
-Refused:       any other key in one of `domains` or below it; the keys of `keys`; those of `besideGpu` in a pod that asks for no
-               GPU; in a new pod those of `fromSchedulers`, and those of `ofContainers` that do not ask for a part of a GPU
-               (later only schedulers may write them: manifests/71-running-pods.yaml)
+Refused:       within `domains` or below: all keys but those of `harmless`; anywhere: the keys of `keys`; those of `besideGpu`
+               in a pod that asks for no GPU; in a new pod those of `fromSchedulers`, and those of `ofContainers` that do not
+               ask for a part of a GPU (later only schedulers may write them: manifests/71-running-pods.yaml)
 Warned about:  those of `besideGpu` in a pod that asks for a GPU: they may name more devices than it asks for
 DRA:           the same: claims use CDI without annotations
 

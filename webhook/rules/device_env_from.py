@@ -5,7 +5,6 @@ GPU of the node. A variable in `env` overrides envFrom, so a container without a
 voidDevices; one with a GPU is not.
 
 Fields read:   envFrom[*].prefix of spec.containers, initContainers and ephemeralContainers
-Allowed:       any source in a container without a GPU limit; a prefix that cannot become the name of such a variable
 Warned about:  in a container with a GPU limit, a source whose prefix, or none, can become one of `names` or a name that ends in
                `_VISIBLE_DEVICES` (`unknown`: warn, deny or off)
 DRA:           a claim is no GPU limit: `void` is set beside it too

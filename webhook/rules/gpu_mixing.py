@@ -4,7 +4,6 @@ A container has one GPU runtime, so no node can give it GPUs of two vendors. If 
 shares), CUDA sees only one kind, and the others stay unused.
 
 Fields read:   spec.containers[*].resources, spec.initContainers[*].resources, and the claims that these name
-Allowed:       any number of resources of one vendor that are all whole GPUs, or all parts
 Refused:       two vendors; whole GPUs beside parts
 DRA:           the drivers of the classes of claims say whose GPUs they are. Whole GPUs and parts by claims may be together: a
                claim says itself which devices belong together

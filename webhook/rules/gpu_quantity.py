@@ -3,9 +3,8 @@
 The API server refuses the rest too, between the two webhooks, but reports one number at a time, and writes "500m" for 0.5.
 
 Fields read:   spec.containers[*].resources, spec.initContainers[*].resources, spec.resources
-Allowed:       whole numbers ("2", "2000m") in limits alone, or the same in limits and requests
-Refused:       fractions; negative numbers; text that is no quantity; a request without a limit or unlike it; GPUs in pod-level
-               resources
+Refused:       all but whole numbers ("2", "2000m") in limits alone, or the same in limits and requests: fractions; negative
+               numbers; text that is no quantity; a request without a limit; GPUs in pod-level resources
 Not for DRA:   claims count devices in their own way
 
 Source: ValidateResourceRequirements and validatePodResources, pkg/apis/core/validation/validation.go.
@@ -83,7 +82,7 @@ def _number(quantity: Any, path: str, container: Container, name: str, context: 
     where, wanted = f" in container {quoted(container.name)}", "a whole number of GPUs"
     seen, value = f"{quoted(quantity)}{where}", _value(quantity)
     if value is None:
-        return Finding(path, seen, wanted, "Write a number without a unit, as 1")
+        return Finding(path, seen, wanted, "Write a number without a unit, for example 1")
     if value < 0:
         fix = "Ask for the number of GPUs that the container needs, or remove the line"
         return Finding(path, seen, f"{wanted}, not below zero", fix)

@@ -5,7 +5,7 @@ GPUs of the node.
 
 Fields read:   spec.containers[*].resources, spec.initContainers[*].resources
 Warned about:  a limit of 0 GPUs in a container that has no other GPU
-DRA:           the same with a claim as without, since a claim may be for any device
+DRA:           the same, since a claim may be for any device
 """
 
 from collections.abc import Iterable

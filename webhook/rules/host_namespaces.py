@@ -4,8 +4,7 @@ With hostPID a container sees the GPU processes of other pods and can stop them.
 and so GPUs that it did not ask for. Most GPU pods use hostIPC for shared memory, so they get a warning.
 
 Fields read:   spec.hostPID, spec.hostIPC
-Allowed:       hostNetwork, which multi-node training needs
-Refused:       hostPID; hostIPC of a pod without a GPU
+Refused:       hostPID; hostIPC of a pod without a GPU. hostNetwork is not, since multi-node training needs it
 Warned about:  hostIPC of a pod with a GPU
 DRA:           a claim may be for any device, and does not count as a GPU
 """

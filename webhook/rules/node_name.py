@@ -4,8 +4,7 @@ With spec.nodeName the pod does not pass the scheduler. Then most taints of the 
 its GPUs are in use.
 
 Fields read:   spec.nodeName of a new pod
-Allowed:       no node name; pods that kubelets register (group `system:nodes`)
-Refused:       a node name set by anybody else
+Refused:       a node name set by anybody but kubelets (group `system:nodes`)
 DRA:           the same: only the scheduler allocates a claim
 
 Source: kubelet pkg/kubelet/lifecycle/predicate.go checks only NoExecute taints.

@@ -3,7 +3,6 @@
 With restartPolicy Always it starts again, and holds its GPUs for ever.
 
 Fields read:   spec.restartPolicy; the class of workload and the owner
-Allowed:       OnFailure and Never; Always in other classes, and in pods of other controllers than those below
 Warned about:  Always, or none, in a training pod without a controller, or of a Deployment, StatefulSet or ReplicationController
 DRA:           the same.
 """

@@ -4,9 +4,8 @@ Under a GPU runtime the environment of the image alone can give devices: a CUDA 
 have any name; its handler says which runtime it stands for.
 
 Fields read:   spec.runtimeClassName; the handler of that RuntimeClass, if it is known; resources of all containers
-Allowed:       any class that is not one of `classes`; these in a pod that asks for at least one GPU, or for a part of one by
-               KAI or Run:ai, whose webhook sets the class
-Refused:       the classes of `classes`, by name or by handler, in any other pod
+Refused:       the classes of `classes`, by name or by handler, in a pod that asks for no GPU, nor for a part of one by KAI or
+               Run:ai, whose webhook sets the class
 DRA:           a claim may be for any device, and does not count as a GPU: CDI gives its devices under any runtime
 """
 

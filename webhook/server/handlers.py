@@ -1,7 +1,7 @@
 """Answers the body of a review: parse, decide, reserve, record, encode.
 
-Nothing here awaits, so one review ends before the next begins, and two reviews cannot choose the same GPU. A review that comes
-before the Job of its pod is known is told to be early.
+Nothing here awaits, so one review ends before the next begins, and two reviews cannot choose the same GPU. A review of a
+pod whose Job the watch has not shown yet is answered later (`http.Early`).
 """
 
 from collections.abc import Callable

@@ -32,8 +32,8 @@ BodyHandler = Callable[[bytes], Answer]
 
 
 class Early(Exception):
-    """What a review is about is not known yet, but on its way. `known`: whether it is by now. `answer`: by what is known then.
-    `tenant`: whose review it is."""
+    """A review that came before the watch has shown what it is about. `known`: whether the watch has by now. `answer`: the
+    answer by what is known then. `tenant`: whose review it is."""
 
     def __init__(self, tenant: str, known: Callable[[], bool], answer: Callable[[], Answer]) -> None:
         super().__init__("what it is about is not known yet")
@@ -92,7 +92,7 @@ def response(
 
 
 def cost(size: int) -> float:
-    """The work that is expected of a body of `size` bytes, in small reviews."""
+    """The expected work for a body of `size` bytes, as a multiple of that for a small review."""
     return 1 + size / SMALL
 
 

@@ -1,5 +1,5 @@
-"""A listening socket for an HTTP handler, and its connections. Each lets in one request at a time and bounds its work. At their
-limit, the one that has been without a request for longest is closed."""
+"""A listening socket for an HTTP handler, and its connections. A connection accepts one request at a time, and its work is
+bounded. When there are too many connections, one is closed: see `load.Bounded`."""
 
 import asyncio
 import re
@@ -170,7 +170,7 @@ async def _hello(accepted: socket.socket) -> None:
 
 
 class Connection(web.RequestHandler):
-    """The handler of one connection: what a stranger can do with it is bounded. A body without its length is not parsed."""
+    """Handles one connection, and bounds what a stranger can do with it. A body without Content-Length is not parsed."""
 
     def __init__(self, listener: Listener, held: Held, keepalive: float, accepted: socket.socket) -> None:
         super().__init__(
@@ -200,7 +200,7 @@ class Connection(web.RequestHandler):
         self.listener.lost(self.held)
 
     def reading(self) -> None:
-        """TLS is about to read what has come: perhaps only messages of its own, which are no data."""
+        """Called before TLS reads the bytes that have come. They may be messages of TLS itself, which carry no data."""
         if not self.listener.authenticated:
             # Bytes that the kernel has received on this connection: `tcpi_bytes_received` of linux/tcp.h.
             info = self.accepted.getsockopt(socket.IPPROTO_TCP, socket.TCP_INFO, 136)

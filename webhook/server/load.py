@@ -1,5 +1,5 @@
-"""Divides connections, memory and work among peers (client addresses). No peer has a fixed part: some control planes have one
-address."""
+"""Divides connections, memory and work among peers (client addresses). No peer has a fixed share: the API servers of some
+control planes all have one address."""
 
 import asyncio
 from collections import Counter, defaultdict, deque
@@ -27,8 +27,8 @@ class Held:
 
 
 class Bounded:
-    """What peers hold together, up to a limit. When full, it cuts what has the largest idle time × all that its peer holds. So
-    a peer that takes more and more takes it from itself."""
+    """What peers hold together, up to a limit. When full, it cuts the entry with the largest idle time × total held by its
+    peer. So a peer that takes more and more loses its own."""
 
     def __init__(self, limit: int) -> None:
         self.total, self._limit = 0, limit
@@ -104,12 +104,11 @@ class _Order:
 
 
 class Turns:
-    """Says who may work now: some in each turn of the event loop, and next is the line for which least was done.
-
-    A peer has a line for handshakes, and for each hook one for small reviews and one for large ones, so that none keeps the
-    others waiting. Of pods that are created at once, the first are validated while the last still wait to be mutated. Within a
-    line namespaces take turns in the same way: reviews of one, however long they take, keep those of another waiting for one.
-    """
+    """Decides whose work is done next. In each turn of the event loop some work is done, first for the line for which least
+    was done so far. A peer has a line for handshakes, and for each webhook one for small and one for large reviews, so that
+    none delays the others. Of pods that are created at once, the first are validated while the last still wait to be
+    mutated. Within a line namespaces take turns in the same way: however long the reviews of one take, another waits for
+    one of them at most."""
 
     def __init__(self) -> None:
         self._waiting: dict[str, dict[str, deque[tuple[float, asyncio.Future[None]]]]] = {}
