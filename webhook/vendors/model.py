@@ -327,6 +327,14 @@ class OwnQueues:
     called: str
 
 
+@dataclass(frozen=True, slots=True)
+class UnnamedNode:
+    """Nodes that no pod may name: those of this name pattern, whose cloud refuses the affinity. `whose`: in words."""
+
+    name: str
+    whose: str
+
+
 Fact = (
     Resource
     | DeviceClass
@@ -358,6 +366,7 @@ Fact = (
     | SeriesLabel
     | MeasuringPods
     | OwnQueues
+    | UnnamedNode
 )
 
 
