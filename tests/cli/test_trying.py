@@ -168,6 +168,18 @@ def test_the_number_of_pods_that_something_else_decides_is_not_claimed(tmp_path:
     assert (answer["pods"], answer["notes"][-1]) == (1, "how many pods it makes is not known: this is one")
 
 
+def test_of_a_pod_that_its_controller_completes_only_what_is_written_is_judged(tmp_path: Path, cluster: Path) -> None:
+    """KServe adds a volume at /dev/shm (config/llmisvc/config-llm-template.yaml), which is in no manifest."""
+    container = {"name": "main", "image": "i", "resources": WHOLE}
+    serving: dict[str, Any] = {"kind": "LLMInferenceService", "metadata": {"name": "llm"}}
+    serving |= {"apiVersion": "serving.kserve.io/v1alpha1", "spec": {"template": {"containers": [container]}}}
+    answers = found("-f", manifest(tmp_path, serving, TRAIN), "-n", "team", "--from", cluster)["items"]
+    by = {each["workload"]: [of["unit"] for of in each["findings"]] for each in answers}
+    whole = {name: "sharedMemory" in units for name, units in by.items()}
+    assert whole == {"llminferenceservice/llm": False, "job/train": True}
+    assert "its controller completes its pods: only what is written here is judged" in answers[0]["notes"]
+
+
 def test_the_claim_of_an_ephemeral_volume_will_be_made(tmp_path: Path, cluster: Path) -> None:
     volume = {"name": "scratch", "ephemeral": {"volumeClaimTemplate": {"spec": {}}}}
     (answer,) = found("-f", manifest(tmp_path, job("train", volumes=[volume])), "-n", "team", "--from", cluster)["items"]  # fmt: skip

@@ -7,6 +7,8 @@ import pytest
 from tests.builders import Case, case, container, sidecar
 from tests.controlplane.objects import pod
 from webhook.framework.interface import Template
+from webhook.kube.asked import AskedPod
+from webhook.policy.model import Policy
 from webhook.rules.shared_memory import SharedMemory
 
 RULE = SharedMemory()
@@ -24,7 +26,16 @@ def several(gpu: int = 8, **fields: Any) -> Case:
     return case(pod(containers=[container(gpu=gpu)], **fields))
 
 
+def shipped(made: dict[str, Any]) -> Case:
+    """With the GPUs of the shipped policy."""
+    found, gpus = pod(containers=[made]), Policy.load("{}").gpus
+    return case(found)._replace(context=case(found).context._replace(gpus=gpus, pod=AskedPod(found, gpus)))
+
+
 ALLOWED = [
+    pytest.param(
+        shipped(container(gpu=None, limits={"google.com/tpu": "4"})), id="chips whose programs talk otherwise"
+    ),
     pytest.param(several(1), id="one GPU"),
     pytest.param(case(pod(gpus=0)), id="without a GPU"),
     pytest.param(
@@ -74,6 +85,7 @@ _DISK = (
 MAIN = message('8 GPUs in container "main"')
 REFUSED = [
     pytest.param(several(), MAIN, id="no volume"),
+    pytest.param(shipped(container(gpu=None, limits={"amd.com/gpu": "8"})), MAIN, id="GPUs of AMD"),
     pytest.param(mounting(MEMORY, "/dev/shm2"), MAIN, id="a volume elsewhere"),
     pytest.param(mounting(MEMORY, "/dev/shm/x"), MAIN, id="a volume below it"),
     pytest.param(mounting(DISK), [_DISK], id="an emptyDir on the disk"),

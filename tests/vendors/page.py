@@ -69,10 +69,12 @@ KINDS: Final[dict[type[Any], Kind]] = {
     model.CudaImage: Kind("images with CUDA", lambda of: f"`{of.name}`"),
     model.DriverVariable: Kind("variables about the driver", lambda of: f"`{of.name}`: {of.says}"),
     model.ForDesktops: Kind("models without cuda-compat", lambda of: f"`{of.model}`"),
+    model.Collectives: Kind("libraries that use /dev/shm", lambda of: f"`{of.name}`"),
     model.Metric: Kind("metrics", lambda of: f"`{of.name}`: {of.measures}"),
     model.SeriesLabel: Kind("labels of metrics", lambda of: f"`{of.name}`: {of.says}"),
     model.MeasuringPods: Kind("pods that measure", lambda of: f"`app={of.app}` in `{of.namespace}`"),
     model.OwnQueues: Kind("orders pods by priority", lambda of: f"`{of.name}`"),
+    model.UnnamedNode: Kind("refuses pods that name a node", lambda of: f"`{of.name}`"),
 }
 _OF_MAKERS: Final = (
     *(model.DeviceClass, model.Label, model.Taint, model.Condition, model.Variable, model.RuntimeClass, model.Metric),

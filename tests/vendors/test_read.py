@@ -13,6 +13,7 @@ from webhook.devices.sources import SOURCES
 from webhook.feeds.gpu_source import _GPU, _INSTANCE
 from webhook.framework.device_variables import DEVICES, PROGRAMS
 from webhook.framework.interface import Rule
+from webhook.injectors.node_affinity import UNNAMED
 from webhook.kube.gates import gate_of
 from webhook.kube.gpus import MODEL_LABELS, labelled_count, one_on
 from webhook.kube.other_gpus import CLASS_VENDORS, FRACTIONS, KAI, PART_CONFIGMAP, other_gpus
@@ -29,6 +30,7 @@ from webhook.rules.device_mounts import DeviceMounts
 from webhook.rules.gpu_names import GpuNames
 from webhook.rules.host_devices import HostDevices
 from webhook.rules.runtime_class import RuntimeClass
+from webhook.rules.shared_memory import _LIBRARIES
 from webhook.vendors import VENDORS, model
 from webhook.vendors.catalogue import conditions
 from webhook.vendors.model import Fact
@@ -128,9 +130,11 @@ READ: Final[dict[type[Any], Callable[[Any], bool]]] = {
     model.Scheduler: lambda of: of.name in KAI,
     model.Gate: lambda of: getattr(gate_of(one(of.name)), "owner", "") == of.owner,
     model.Metric: lambda of: of.name in Queries().model_dump().values(),
+    model.Collectives: lambda of: _LIBRARIES[of.vendor] == of.name,
     model.SeriesLabel: lambda of: of.name in (*_GPU, _INSTANCE, *GpuMetricsSettings().node_labels),
     model.MeasuringPods: lambda of: GpuMetricsSettings(source=of.source).pods.selector == {"app": of.app},
     model.OwnQueues: lambda of: of.name in ORDERED_BY_OTHERS,
+    model.UnnamedNode: lambda of: of.name in UNNAMED,
 }
 FACTS = [(vendor, fact) for vendor in VENDORS for facts in vendor.facts.values() for fact in facts]
 

@@ -220,8 +220,7 @@ def _of_part(
 ) -> list[UnitFinding]:
     """The findings on a template that its controller completes: only what holds for whatever is added to it."""
     changes += [context.workload.warning, switch_warning(pod)]
-    rules = [pair for pair in policy.units[profile.name].checks if not pair[1].of_whole_pods]
-    return [*findings_of(AskedPod(pod, policy.gpus), context, rules)]
+    return [*findings_of(AskedPod(pod, policy.gpus), context, policy.units[profile.name].of_parts)]
 
 
 def _findings(

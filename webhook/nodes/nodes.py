@@ -167,8 +167,11 @@ class Nodes:
             source, count = cards[name]
             shares = max(2.0, allocatable.get(name, 0) / count)
             ones[name] = One("share", shares=shares, said=source.annotations[0], alone=True)
-        self._ones[metadata["name"]] = {name: one for name, one in ones.items() if one.kind != "whole"}
-        one = next(iter(self._ones[metadata["name"]].values()), WHOLE_GPU)
+        if divided := {name: one for name, one in ones.items() if one.kind != "whole"}:
+            self._ones[metadata["name"]] = divided
+        else:
+            self._ones.pop(metadata["name"], None)
+        one = next(iter(divided.values()), WHOLE_GPU)
         columns.one[row], columns.slices[row], columns.sharing[row] = GPU_KINDS.index(one.kind), one.slices, one.shares
         if status != self.statuses[columns.status[row]]:
             columns.status[row] = self._status_number_of(status)

@@ -6,7 +6,7 @@ A new injector or rule is one line here: a field of `Injectors` or `Rules`. The 
 
 import hashlib
 from collections.abc import Callable, Container, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any, NamedTuple, Self, TypeVar
 
 from pydantic import model_validator
@@ -203,6 +203,8 @@ class Units(NamedTuple):
     """Those of rules that the mutating hook runs too."""
     of_claims: Checks
     """Those of rules that check ResourceClaims and their templates too."""
+    of_parts: Checks
+    """Those of rules whose findings hold whatever a controller adds to a pod."""
 
     @classmethod
     def of(cls, profile: Profile) -> Self:
@@ -210,7 +212,10 @@ class Units(NamedTuple):
         rules = [pair for pair in named(profile.rules) if pair[1].action != "off"]
         checks = [(name, rule, rule.check) for name, rule in rules]
         early, of_claims = [each for each in checks if each[1].early], [each for each in checks if each[1].of_claims]
-        return cls(profile, tuple(injectors), tuple(rules), tuple(checks), tuple(early), tuple(of_claims))
+        of_parts = [each for each in checks if not each[1].of_whole_pods]
+        return cls(
+            profile, tuple(injectors), tuple(rules), tuple(checks), tuple(early), tuple(of_claims), tuple(of_parts)
+        )
 
 
 @dataclass(frozen=True, slots=True)
@@ -239,6 +244,10 @@ class Policy:
             file=file,
             units={name: Units.of(completed(p, entitlements[name])) for name, p in file.profiles.items()},
         )
+
+    def for_parts(self) -> Self:
+        """The same policy for pods that their controllers complete."""
+        return replace(self, units={name: each._replace(checks=each.of_parts) for name, each in self.units.items()})
 
     def profile(self, name: str) -> tuple[str, Profile]:
         """The profile of that name, or else the default one; and its name."""

@@ -4,8 +4,8 @@ NCCL and the data loaders of PyTorch exchange data by files in /dev/shm, which h
 error or hangs, and data loaders die of a bus error. A volume in memory has no such size; what is in it counts against the
 memory limit of the container.
 
-Fields read:   whole GPUs of spec.containers and initContainers, and their volumeMounts; spec.volumes; spec.hostIPC;
-               metadata.annotations
+Fields read:   whole GPUs of NVIDIA and AMD in spec.containers and initContainers, and their volumeMounts; spec.volumes;
+               spec.hostIPC; metadata.annotations
 Allowed:       a memory-backed emptyDir at /dev/shm, or a volume of another kind there; /dev of the node; hostIPC, which gives
                the shared memory of the node; the annotations of `annotations`; fewer GPUs than `gpus`
 Warned about:  no volume at /dev/shm, or an emptyDir on the disk of the node
@@ -23,12 +23,16 @@ from pydantic import Field
 
 from webhook.framework.interface import Action, Context, Finding, Rule
 from webhook.kube.asked import AskedPod
-from webhook.kube.pod import clean_path
+from webhook.kube.gpus import vendor
+from webhook.kube.pod import Container, clean_path
 from webhook.text import matches_any, plural, quoted
+from webhook.vendors.catalogue import every
+from webhook.vendors.model import Collectives
 
 _PATH = "/dev/shm"  # noqa: S108 - a path of containers
 _MOUNTS_IT = ("RayCluster",)
 """Kinds of workload whose controllers mount it in their pods."""
+_LIBRARIES = {each.vendor: each.name for each in every(Collectives)}
 _MEMORY = "more than 64 MiB of shared memory for NCCL and data loaders"
 
 
@@ -43,7 +47,11 @@ class SharedMemory(Rule):
     """Annotations by which the container runtime makes /dev/shm larger (name patterns, compared in lower case)."""
 
     def check(self, pod: AskedPod, context: Context) -> Iterable[Finding]:
-        many = [(container, count) for container, count in pod.whole_gpus if count >= self.gpus]
+        many = [
+            (container, count)
+            for container, whole in pod.whole_gpus
+            if whole >= self.gpus and (count := _with_library(container, context)) >= self.gpus
+        ]
         if not many or pod.spec.get("hostIPC") or self._larger_already(pod, context):
             return
         on_disk = {v.get("name") for v in pod.spec.get("volumes") or () if _is_on_disk(v)}
@@ -66,6 +74,12 @@ class SharedMemory(Rule):
         if context.template is not None and pod.owner is not None and pod.owner.kind in _MOUNTS_IT:
             return True
         return any([matches_any(self.annotations, key.lower()) for key in pod.annotations])
+
+
+def _with_library(container: Container, context: Context) -> int:
+    """The number of its whole GPUs whose vendor has a library that exchanges data in /dev/shm."""
+    counts, kind = container.gpu_counts(context.gpus), context.gpus.kind
+    return sum([n for name, n in counts.items() if kind(name) == "whole" and vendor(name) in _LIBRARIES])
 
 
 def _holds_it(mount: Mapping[str, Any]) -> bool:

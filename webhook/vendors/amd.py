@@ -3,6 +3,7 @@
 from typing import Final
 
 from webhook.vendors.model import (
+    Collectives,
     DeviceClass,
     Divided,
     Label,
@@ -50,6 +51,9 @@ AMD: Final = Vendor(
         "https://github.com/Project-HAMi/HAMi/blob/master/charts/hami/templates/scheduler/device-configmap.yaml": (
             Resource("amd.com/gpumem", "part"),
             Resource("amd.com/gpucores", "part"),
+        ),
+        "https://rocm.docs.amd.com/projects/install-on-linux/en/latest/install/3rd-party/pytorch-install.html": (
+            Collectives("RCCL", "amd.com"),
         ),
         "https://github.com/ROCm/device-metrics-exporter": (
             SeriesLabel("gpu_uuid", "uuid"),

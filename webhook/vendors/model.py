@@ -291,6 +291,14 @@ class ForDesktops:
 
 
 @dataclass(frozen=True, slots=True)
+class Collectives:
+    """The library by which programs on several GPUs of `vendor` talk to each other, through /dev/shm within a container."""
+
+    name: str
+    vendor: str
+
+
+@dataclass(frozen=True, slots=True)
 class Metric:
     """A metric of an exporter, by what it measures."""
 
@@ -327,6 +335,14 @@ class OwnQueues:
     called: str
 
 
+@dataclass(frozen=True, slots=True)
+class UnnamedNode:
+    """Nodes that no pod may name: those of this name pattern, whose cloud refuses the affinity. `whose`: in words."""
+
+    name: str
+    whose: str
+
+
 Fact = (
     Resource
     | DeviceClass
@@ -354,10 +370,12 @@ Fact = (
     | CudaImage
     | DriverVariable
     | ForDesktops
+    | Collectives
     | Metric
     | SeriesLabel
     | MeasuringPods
     | OwnQueues
+    | UnnamedNode
 )
 
 

@@ -4,6 +4,7 @@ from typing import Final
 
 from webhook.vendors.model import (
     Annotation,
+    Collectives,
     CudaImage,
     DeviceClass,
     DeviceMount,
@@ -114,6 +115,9 @@ NVIDIA: Final = Vendor(
             DriverVariable("CUDA_VERSION", "cuda"),
             DriverVariable("NVIDIA_REQUIRE_CUDA", "required"),
             DriverVariable("NVIDIA_DISABLE_REQUIRE", "unchecked"),
+        ),
+        "https://docs.nvidia.com/deeplearning/nccl/user-guide/docs/troubleshooting.html": (
+            Collectives("NCCL", "nvidia.com"),
         ),
         "https://gvisor.dev/docs/user_guide/gpu/": (Annotation("dev.gvisor.internal.nvproxy", "besideGpu"),),
         "https://github.com/NVIDIA/sandbox-device-plugin": (

@@ -43,6 +43,8 @@ class Planned(NamedTuple):
     """Which template of the object makes them, if it has several: `spec.replicatedJobs[0]`."""
     reviewed: bool = False
     """Whether the object came in an AdmissionReview."""
+    completed: bool = False
+    """Whether the controller completes the pods from another object."""
 
     @property
     def title(self) -> str:
@@ -129,9 +131,8 @@ def _made_by(document: Document, policy: Policy) -> Iterator[Planned]:
             object=body,
         )
         pod_document = document._replace(request=pod_request, original=orjson.dumps(body), plain=True)
-        yield Planned(
-            pod_document, of, template.replicas, dotted(template.path[: len(template.path) - same]), not document.plain
-        )
+        where = dotted(template.path[: len(template.path) - same])
+        yield Planned(pod_document, of, template.replicas, where, not document.plain, template.completed)
 
 
 def _created(pod: Pod, namespace: str, field: Callable[[str], str]) -> Pod:

@@ -199,7 +199,8 @@ class Admission:
         if request.operation != "CREATE" or request.subresource:
             seen = f"{request.operation} {request.subresource}".rstrip()
             raise BadInput(f"{plan.document.where}: saw a review of {seen}, wanted one of the CREATE of a pod")
-        found = verdict(plan.document, self._policy, self._state.view(self._now), self._placer, asks=self._asks)
+        policy = self._policy.for_parts() if plan.completed else self._policy
+        found = verdict(plan.document, policy, self._state.view(self._now), self._placer, asks=self._asks)
         try:
             gpus = self._pod_gpus.asked(found.brought, request.namespace)
         except BadReview as error:
@@ -218,6 +219,8 @@ class Admission:
             yield "nothing is changed: it asks for no GPU that the policy names, or no injector for it is enabled"
         if queue := labels_of(found.brought).get(KUEUE):
             yield f"Kueue holds it back first, in queue {quoted(queue)}: whether it starts is what Kueue decides"
+        if plan.completed:
+            yield "its controller completes its pods: only what is written here is judged"
         if plan.replicas is None and not plan.of.startswith("daemonset/"):
             yield "how many pods it makes is not known: this is one"
         if wanted > MAX_PODS:
