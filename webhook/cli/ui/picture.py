@@ -10,7 +10,7 @@ import orjson
 
 from webhook.cli.alike import alike
 from webhook.cli.decided import decision_of
-from webhook.cli.reading import decided_by, missing_right, together
+from webhook.cli.reading import decided_by, not_read
 from webhook.cli.ui import answers as asked
 from webhook.cli.ui.decisions import decisions
 from webhook.cli.why import words_of
@@ -70,7 +70,6 @@ class Picture:
             "taken": snapshot.taken,
             "by": decided_by(named, snapshot),
             "missing": _missing(snapshot),
-            "grant": missing_right(snapshot) if snapshot.access else "",
             "withoutRight": [NEEDS[kind] for kind in refused],
             "totals": (sums := totals(nodes, policy.gpus)),
             "resources": [
@@ -159,7 +158,7 @@ class Picture:
 def _missing(snapshot: Snapshot) -> str:
     """What could not be read; of a file only what the map needs."""
     missing = snapshot.missing
-    return together(missing if snapshot.access else {kind: missing[kind] for kind in NEEDS if kind in missing})
+    return not_read(missing if snapshot.access else {kind: missing[kind] for kind in NEEDS if kind in missing})
 
 
 def _row(row: Row, devices: PodGpus) -> dict[str, Any]:
