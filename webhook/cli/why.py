@@ -178,8 +178,7 @@ def cause_lines(causes: Iterable[Cause], *, wide: bool) -> Iterator[Text]:
 
 def fix_line(head: str, fix: Fix) -> Text:
     """The line of a fix. On a terminal that is too narrow its command has a line of its own, whole, so that it can be copied."""
-    parts = [
-        *([(fix.words, "green")] if fix.words else []),
-        *([(shlex.join(fix.command), COMMAND)] if fix.command else []),
-    ]
-    return Text.assemble(head, parts[0], *[each for part in parts[1:] for each in (": ", part)])
+    line = Text.assemble(head, (fix.words, "green"))
+    if fix.command:
+        line = Text.assemble(line, ": " if fix.words else "", (shlex.join(fix.command), COMMAND))
+    return line
