@@ -102,7 +102,7 @@ class Diagnosis:
             lacks = "the scheduler could not create its ResourceClaim: "
             refused = refusal(s, pod["metadata"]["namespace"], lacks, message)
             causes = [refused, *[cause for cause in causes if cause.cause != "fitsNow"]]
-        elif others := unexplained(message, causes):
+        elif others := unexplained(pod, message, causes):
             causes = [*_but_for(others, causes), *[each for _, each in others]]
         elif not message and s.snapshot.taken - (created(pod) or s.snapshot.taken) > _LOOKS_AFTER:
             causes = [_unseen(pod) if cause.cause == "fitsNow" else cause for cause in causes]
