@@ -24,7 +24,7 @@ def of_template(template: Json, number: int, namespace: str, ports: Mapping[str,
 def status(host: str) -> Json:
     """`host`: the address of the pod, if others are to reach it."""
     address = {} if host == HOST else {"podIP": host, "podIPs": [{"ip": host}]}
-    return {"conditions": [{"type": "Ready", "status": "True"}], **address}
+    return {"phase": "Running", "conditions": [{"type": "Ready", "status": "True"}], **address}
 
 
 def endpoint(number: int, namespace: str, host: str, port: int) -> Json:

@@ -48,8 +48,9 @@ def test_the_document(tmp_path: Path) -> None:
         "wholeNodes": 1,
         "whole": ["gpu-c"],
         "cordoned": [],
-        "freeGpus": 19,
         "free": {"nvidia.com/gpu": 19},
+        "freeSlices": {},
+        "freeShares": {},
         "strandedGpus": {"gpu-b": 4},
     }
     said = call("drain", "--from", write(tmp_path, *OBJECTS)).stderr.splitlines()[0]
@@ -111,10 +112,22 @@ def test_the_numbers_are_those_of_healthy_nodes_as_nodes_has_them(tmp_path: Path
     sick, out = node("sick", labels=SICK), node("out", cordoned=True)
     file = write(tmp_path, node("good"), sick, out, placed(pod("hungry", 1, container=hungry), "out"))
     found = document("drain", "--from", file)
-    assert (found["whole"], found["freeGpus"], found["free"]) == (["good"], 8, {"nvidia.com/gpu": 8})
+    assert (found["whole"], found["free"]) == (["good"], {"nvidia.com/gpu": 8})
     assert found["strandedGpus"] == {}, "those of a cordoned node are none of the free ones"
     assert re.search(r"- +3 +nvidia.com/gpu +24 +1 +0 +8 +15 ", call("top", "--from", file).stdout)
     assert [each["node"] for each in found["drainable"]] == ["good", "sick"], "nothing keeps anybody from draining it"
+
+
+def test_shares_are_no_gpus(tmp_path: Path) -> None:
+    file = write(tmp_path, node("whole", 8), node("shared", 2, replicas=10))
+    found = document("drain", "--from", file)
+    assert (found["free"], found["freeShares"], found["freeSlices"]) == (
+        {"nvidia.com/gpu": 8},
+        {"nvidia.com/gpu": 20},
+        {},
+    )
+    said = call("drain", "--from", file).stderr
+    assert "free on healthy nodes: 8 nvidia.com/gpu, 20 shares of nvidia.com/gpu, 0 of them stranded" in said
 
 
 def test_an_unknown_node_is_named(tmp_path: Path) -> None:

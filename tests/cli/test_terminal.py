@@ -4,14 +4,14 @@ import json
 from pathlib import Path
 
 import pytest
-from rich.console import Console
 from rich.text import Text
 
 from tests.cli import objects
 from tests.cli.objects import CLUSTER, call, placed, unschedulable, write
 from tests.controlplane.objects import pod
-from webhook.cli import terminal
 from webhook.cli.terminal import say, show, table
+from webhook.cli.why import fix_line
+from webhook.whatif.waiting.causes import Fix
 
 RED, BACKWARDS, BELL = "\x1b[31m", "\u202e", "\x07"
 
@@ -67,8 +67,8 @@ def test_no_bold_without_colours(capsys: pytest.CaptureFixture[str]) -> None:
 def test_messages_are_plain_without_colours(
     capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch, no_color: str
 ) -> None:
+    objects.terminal(monkeypatch, 40)
     monkeypatch.setenv("NO_COLOR", no_color)
-    monkeypatch.setattr(terminal, "console", Console(stderr=True, force_terminal=True, soft_wrap=True))
     for style in ("dim", "red", "yellow"):
         say("all causes", style)
     assert ("\x1b" in capsys.readouterr().err) == (not no_color)
@@ -115,3 +115,29 @@ def test_a_kubeconfig_that_is_no_yaml_is_said_to_be_none(tmp_path: Path) -> None
     result = call("why", "--kubeconfig", tmp_path / "config")
     assert (result.exit_code, result.stdout) == (2, "")
     assert result.stderr.startswith(f"error: --kubeconfig {tmp_path}/config: while parsing")
+
+
+WORDS = "none of the nodes that the pod selects by nodeSelector example.com/a-label-with-a-long-name=value could take it now"
+
+
+@pytest.mark.usefixtures("narrow")
+@pytest.mark.parametrize("printed", ["show", "say"])
+def test_no_word_is_broken(capsys: pytest.CaptureFixture[str], printed: str) -> None:
+    if printed == "show":
+        show(Text(f"  {WORDS}"))
+    else:
+        say(f"  {WORDS}", "dim")
+    said = capsys.readouterr()
+    lines = [line.strip() for line in (said.out + said.err).splitlines()]
+    assert len(lines) > 3
+    assert " ".join(lines) == WORDS
+    assert {word for line in lines for word in line.split()} == {*WORDS.split()}
+
+
+@pytest.mark.usefixtures("narrow")
+def test_a_command_has_a_line_of_its_own_which_is_not_broken(capsys: pytest.CaptureFixture[str]) -> None:
+    command = ("kubectl", "describe", "pod", "a-name-of-some-length", "-n", "team")
+    show(fix_line("    → ", Fix("see what its kubelet says", command)))
+    assert capsys.readouterr().out == (
+        "    → see what its kubelet says:\n      kubectl describe pod a-name-of-some-length -n team\n"
+    )

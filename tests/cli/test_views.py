@@ -78,7 +78,7 @@ def test_pods_have_what_is_allocated(everything: Snapshot) -> None:
 
 def test_drain_counts_the_same(everything: Snapshot) -> None:
     found = drainable(everything, POLICY)
-    assert found["freeGpus"] == sum(FREE.values())
+    assert found["free"] == {name: free for name, free in FREE.items() if free}
     assert found["wholeNodes"] == 0
 
 
@@ -156,7 +156,10 @@ def test_every_view_counts_the_gpus_of_every_vendor_alike(of_vendors: Snapshot) 
 
     tried = try_pods(of_vendors, POLICY, []).gpus
     assert {of: sum(n[key]["before"] for key in KINDS.values() if key in n) for of, n in tried.items()} == free
-    assert drainable(of_vendors, POLICY)["freeGpus"] == sum(free.values())
+    drained = drainable(of_vendors, POLICY)
+    assert summed([pair for key in ("free", "freeSlices", "freeShares") for pair in drained[key].items()]) == {
+        of: amount for of, amount in free.items() if amount
+    }
 
 
 def test_every_view_says_alike_what_one_of_a_resource_is(of_vendors: Snapshot) -> None:

@@ -117,7 +117,7 @@ class Play:
         for reason in reasons(answer.says):
             ours = {name for cause in answer.causes if cause.cause in reason.causes for name in cause.nodes}
             assert reason.nodes in (len(ours), 0) or not ours, (reason, len(ours), _short(answer))
-        assert not unexplained(answer.says, answer.causes), _short(answer)
+        assert not unexplained(answer.pod, answer.says, answer.causes), _short(answer)
         self.answer = answer
 
     def is_bound(self, pods: Mapping[str, list[Json]]) -> None:

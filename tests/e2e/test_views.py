@@ -73,7 +73,7 @@ async def _agree(snapshot: Snapshot, claims: list[Json]) -> None:
     for each in reports:
         assert sum(pod["gpus"][load.DRIVER] for pod in each["pods"]) == allocated[each["name"]]
     free = sum(NAMES.values()) - allocated.total()
-    assert drainable(snapshot, POLICY)["freeGpus"] == free
+    assert drainable(snapshot, POLICY)["free"] == {load.DRIVER: free}
     counted = count(snapshot.state, POLICY.gpus, Health(), {}).gpus
     states = {word: amount for (name, _, word), amount in counted.items() if name == load.DRIVER}
     assert states == {"allocated": allocated.total(), "promised": 0, "free": free, "unusable": 0}

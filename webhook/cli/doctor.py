@@ -16,6 +16,7 @@ from webhook.cli.checks.replicas import is_called_by_url
 from webhook.cli.checks.result import Result, opted_in
 from webhook.cli.reading import policy_of, snapshot_of
 from webhook.cli.terminal import REFUSED, document, say, show, totals
+from webhook.cli.why import fix_line
 from webhook.errors import BadInput, PolicyError
 from webhook.feeds.access import Access
 from webhook.kube.pod import PROFILE_LABEL
@@ -24,6 +25,7 @@ from webhook.text import bare, listed, plural, quoted
 from webhook.whatif.cluster.release import OUR_POLICY
 from webhook.whatif.cluster.snapshot import CLAIMS, ENGINE, Snapshot
 from webhook.whatif.offline import load_policy, policy_named
+from webhook.whatif.waiting.causes import Fix
 
 READ: Final = tuple(dict.fromkeys((*ENGINE, *CLAIMS, *(kind for check in CHECKS for kind in check.reads))))
 """Kinds that the checks read."""
@@ -75,7 +77,8 @@ def doctor(
             state = f"{result.state:8}", _STYLES[result.state]
             show(Text.assemble(state, (result.check, "bold"), f": {result.text}"))
             if result.next and (after is None or after.next != result.next):  # adjacent results share one next step
-                show(Text(f"        → {result.next}"))
+                words = result.next.removesuffix(shlex.join(result.command)).removesuffix(": ")
+                show(fix_line("        → ", Fix(words, result.command)))
         for line in [_sums(page)] if conformance else summary(snapshot, page):
             say(line, "dim")
     if any(result.state == "broken" for result in page):

@@ -11,13 +11,14 @@ from webhook.cli import options
 from webhook.cli.reading import policy_of, say_by, snapshot_of
 from webhook.cli.terminal import REFUSED, document, out, say, show, table
 from webhook.errors import BadInput
+from webhook.kube.gpus import GPU_KINDS
 from webhook.policy.model import DEFAULT_PROFILE, Policy
 from webhook.state.gpu_amounts import gpu_number
 from webhook.text import listed, no_such, plural
 from webhook.whatif.answers import KINDS
 from webhook.whatif.cluster.snapshot import Snapshot
 from webhook.whatif.moves import Moving, suggestions
-from webhook.whatif.tried import free_gpus, whole_nodes
+from webhook.whatif.tried import FREE, free_by_resource, whole_nodes
 from webhook.whatif.waiting.situation import Situation
 
 _MAX_LISTED: Final = 20
@@ -68,8 +69,7 @@ def drainable(snapshot: Snapshot, policy: Policy) -> dict[str, Any]:
         "wholeNodes": len(whole := _least_first(situation, whole_nodes(situation))),
         "whole": whole,
         "cordoned": _unused(situation, cordoned=True),
-        "freeGpus": free_gpus(situation),
-        "free": {name: free for name in situation.gpus.of if (free := free_gpus(situation, name))},
+        **{key: free_by_resource(situation, one) for key, one in zip(FREE, GPU_KINDS, strict=True)},
         "strandedGpus": _stranded(situation, policy),
         "drainable": [{"node": name, "gpus": _gpus_of(situation, name)} for name in unused],
         "suggestions": [each.document() | {"gpus": _gpus_of(situation, each.node)} for each in suggestions(situation)],
@@ -137,7 +137,9 @@ def _print(answer: dict[str, Any]) -> None:
         show(Text(f"no {'other ' if free else ''}node can be made whole by moving a few pods of workloads"))
     stranded = sum(answer["strandedGpus"].values())
     where = f": {_listed(answer['strandedGpus'], 6)}" if stranded else ""
-    left, free = plural(answer["wholeNodes"], "whole node"), listed([f"{n} {of}" for of, n in answer["free"].items()])
+    parts = zip(FREE, ("", "slices of ", "shares of "), strict=True)
+    free = listed([f"{number} {word}{of}" for key, word in parts for of, number in answer[key].items()], 10)
+    left = plural(answer["wholeNodes"], "whole node")
     say(f"{left} left; free on healthy nodes: {free or 'no GPU'}, {stranded} of them stranded{where}")
 
 

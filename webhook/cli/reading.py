@@ -14,7 +14,7 @@ from rich.console import Console
 
 from webhook.cli.cluster import metrics
 from webhook.cli.cluster.answers import QUESTIONS
-from webhook.cli.cluster.load import EVERYWHERE, FORBIDDEN, grant, load, read_snapshot
+from webhook.cli.cluster.load import EVERYWHERE, FORBIDDEN, giver, load, read_snapshot
 from webhook.cli.terminal import say
 from webhook.errors import BadInput, PolicyError
 from webhook.feeds.gpu_source import SourceFailed
@@ -22,7 +22,7 @@ from webhook.kube.kinds import KINDS, OTHERS
 from webhook.kube.selectors import Requirement
 from webhook.policy.model import Policy
 from webhook.policy.written_for import later_version
-from webhook.text import listed, no_such, printable, quoted
+from webhook.text import listed, no_such, plural, printable, quoted
 from webhook.whatif.cluster.measured import Figures
 from webhook.whatif.cluster.release import OUR_POLICY
 from webhook.whatif.cluster.snapshot import NEEDED, Snapshot
@@ -49,10 +49,8 @@ def snapshot_of(
         snapshot = read_snapshot(file)
     else:
         snapshot = load(kubeconfig, context, kinds, namespace, needed=needed)
-        if missing := together(snapshot.missing):
+        if missing := not_read(snapshot.missing):
             say(f"warning: {missing}: what depends on them is not known", "yellow")
-            if command := missing_right(snapshot):
-                say(f"an operator gives the right by: {command}", "dim")
     return snapshot
 
 
@@ -61,27 +59,19 @@ def no_cluster(why: str) -> Snapshot:
     return Snapshot({}, dict.fromkeys((*KINDS, *QUESTIONS), why))
 
 
-def missing_right(snapshot: Snapshot) -> str:
-    """The command by which an operator gives the right to list what may not be listed; "" if all may be."""
-    kinds = KINDS.keys() - OTHERS.keys()
-    refused = [name for name, why in snapshot.missing.items() if why.startswith(FORBIDDEN) and name in kinds]
-    most = [name for name in NEEDED if name in refused] or refused  # the rest says little
-    return grant(KINDS[name] for name in most) if most else ""
-
-
-def together(missing: Mapping[str, str]) -> str:
-    """One text for all reasons: `no right to list nodes; pods, events of team`, then all other reasons. OTHERS are left out:
-    labels say most of what these do."""
-    places: dict[str, list[str]] = {}
-    reasons = []
-    for why in sorted([why for name, why in missing.items() if name not in OTHERS]):
-        kind, of, where = why.removeprefix(FORBIDDEN).partition(" of ")
-        if why.startswith(FORBIDDEN):
-            places.setdefault(f"{of}{where}", []).append(kind)
-        else:
-            reasons.append(why)
-    lists = "; ".join(f"{listed(kinds, 40)}{where}" for where, kinds in sorted(places.items()))
-    return "; ".join([*([f"{FORBIDDEN}{lists}"] if lists else []), *reasons])
+def not_read(missing: Mapping[str, str]) -> str:
+    """One line for the kinds that could not be read: which rights are missing, and who gives them; else why. "" without any. Of
+    OTHERS nothing is said: labels say most of what these do."""
+    kinds = {kind: why for kind, why in missing.items() if kind not in OTHERS}
+    refused = [kind for kind, why in kinds.items() if why.startswith("no right to ")]
+    refused.sort(key=lambda kind: (kind not in NEEDED, kind in QUESTIONS, kind))
+    reasons = sorted({why for kind, why in kinds.items() if kind not in refused})
+    if refused:
+        first = [kind for kind in refused if kind in NEEDED] or refused[:1]  # the rest says little
+        more = [plural(len(refused) - len(first), "more kind")] if len(refused) > len(first) else []
+        names = [kinds[first[0]], *[kinds[kind].removeprefix(FORBIDDEN) for kind in first[1:]], *more]
+        reasons.insert(0, f"{' and '.join(names)} ({giver(refused)} gives it)")
+    return "; ".join(reasons)
 
 
 def measure_gpus(snapshot: Snapshot, policy: Policy, address: str | None) -> None:

@@ -7,6 +7,7 @@ import difflib
 import gc
 import json
 import os
+import re
 import signal
 import sys
 import time
@@ -14,12 +15,13 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from functools import wraps
 from pathlib import Path
-from typing import Any, Final, ParamSpec
+from typing import Any, Final, ParamSpec, TextIO
 
 import orjson
 import typer
 from rich.cells import cell_len
 from rich.console import Console
+from rich.style import Style
 from rich.text import Text
 
 from webhook.cli.jsonpath import jsonpath
@@ -38,7 +40,8 @@ _FILES: Final = ("file", "files", "policy", "before")
 
 PROGRAM: Final = "kubectl gpu" if Path(sys.argv[0]).name.startswith("kubectl-gpu") else "gpu-admission"
 """How this program was called, for hints."""
-console = Console(stderr=True, highlight=False, soft_wrap=True, emoji=False)
+COMMAND: Final = Style(color="green", meta={"command": True})
+"""Of the part of a line that is a command."""
 
 
 def out(text: str, end: str = "\n") -> None:
@@ -47,9 +50,10 @@ def out(text: str, end: str = "\n") -> None:
 
 
 def say(text: str, style: str | None = None) -> None:
-    """Print on stderr. An unprintable character becomes a space: tenants write parts of this text."""
-    plain = os.environ.get("NO_COLOR")  # rich keeps bold and dim under it
-    console.print(printable_lines(text), markup=False, style=None if plain else style)
+    """Print on stderr; on a terminal a long line goes on below. An unprintable character becomes a space: tenants write parts of
+    this text."""
+    console = Console(stderr=True, highlight=False, emoji=False)
+    _print([[Text(line, style or "")] for line in printable_lines(text).split("\n")], console, sys.stderr)
 
 
 def guarded(command: Callable[Arguments, None]) -> Callable[Arguments, None]:
@@ -234,23 +238,27 @@ def _is_number(text: str) -> bool:
 def show(*lines: Text) -> None:
     """Print lines on stdout; on a terminal a long one goes on below, indented. Each stays one line, and an unprintable character
     becomes a space: tenants write parts of this text."""
-    if not lines:
-        return
     for each in lines:
         each.plain = printable(each.plain)
-    console = _stdout()
-    if console.is_terminal:
-        lines = tuple(part for each in lines for part in _wrapped(each, console))
     _print([[each] for each in lines])
 
 
-def _wrapped(line: Text, console: Console) -> Iterator[Text]:
-    """The line as lines of the terminal's width: those after the first are indented by two more."""
+def _wrapped(line: Text, width: int) -> Iterator[Text]:
+    """The line as lines of so many columns, between words: those after the first are indented by two more."""
     indent = len(line.plain) - len(line.plain.lstrip())
-    if _width(line.plain) <= console.width or console.width < 2 * indent:
+    if _width(line.plain) <= width or width < 2 * indent:
         yield line
         return
-    for at, part in enumerate(line[indent:].wrap(console, console.width - indent - 2)):
+    command = [each.start for each in line.spans if isinstance(each.style, Style) and each.style.meta.get("command")]
+    text, *commands = line[indent:].divide([at - indent for at in command])
+    breaks, used = list[int](), 0
+    for word in re.finditer(r"\S+\s*", text.plain):
+        if used and used + _width(word[0].rstrip()) > width - indent - 2:
+            breaks.append(word.start())
+            used = 0
+        used += _width(word[0])
+    for at, part in enumerate([*text.divide(breaks), *commands]):
+        part.rstrip()
         yield Text.assemble(" " * (indent + 2 * bool(at)), part)
 
 
@@ -258,18 +266,19 @@ def _stdout() -> Console:
     return Console(highlight=False, emoji=False)
 
 
-def _print(lines: Iterable[Sequence[Cell]]) -> None:
-    """Print lines, each given as a sequence of parts."""
-    console = _stdout()
+def _print(lines: Iterable[Sequence[Cell]], console: Console | None = None, file: TextIO | None = None) -> None:
+    """Print lines, each given as a sequence of parts, on stdout or on the other one."""
+    console = console or _stdout()
     if not console.is_terminal:
-        text = "\n".join(["".join(map(str, parts)) for parts in lines])
-        sys.stdout.write("".join([f"{line.rstrip()}\n" for line in text.split("\n")]))
+        text = "".join([f"{''.join(map(str, parts)).rstrip()}\n" for parts in lines])
+        (file or sys.stdout).write(text)
         return
     for parts in lines:
         line = Text.assemble(*parts)
         line.rstrip()
-        # rich keeps bold and dim under NO_COLOR.
-        console.print(Text(line.plain) if console.no_color else line, soft_wrap=True)
+        for part in _wrapped(line, console.width) if len(parts) == 1 else [line]:
+            # rich keeps bold and dim under NO_COLOR.
+            console.print(Text(part.plain) if console.no_color else part, soft_wrap=True)
 
 
 def repeated(refresh: Callable[[], None], *, watch: bool, from_file: bool) -> None:

@@ -1,6 +1,7 @@
 """`gpu-admission why`: why pods wait, or why a pod is where it is, and what would change that."""
 
 import re
+import shlex
 from collections.abc import Iterable, Iterator
 from typing import Annotated, Any
 
@@ -11,14 +12,14 @@ from webhook.cli import options
 from webhook.cli.alike import alike
 from webhook.cli.decided import decision_of, show_decision
 from webhook.cli.reading import namespace_of, policy_of, say_by, selector, snapshot_of
-from webhook.cli.terminal import PROGRAM, age, clear, counted, document, repeated, say, show, table
+from webhook.cli.terminal import COMMAND, PROGRAM, age, clear, counted, document, repeated, say, show, table
 from webhook.kube.pod import labels_of
 from webhook.policy.model import Policy
 from webhook.text import listed, plural
 from webhook.whatif.answers import KINDS, Answer, Asked, Row, answers, asked, rows_of
 from webhook.whatif.cluster.devices import PodGpus
 from webhook.whatif.cluster.snapshot import Snapshot
-from webhook.whatif.waiting.causes import Cause
+from webhook.whatif.waiting.causes import Cause, Fix
 
 _MAX_MESSAGE = 1024
 """Maximum characters shown of the scheduler's message. The scheduler cuts its Events to the same length."""
@@ -123,7 +124,7 @@ def _print(rows: Iterable[Row], taken: float) -> None:
             age(row.since, taken),
             row.gpus or "",
             words_of(row.cause.cause),
-            Text.assemble("! " if row.cause.helps else "  ", (row.cause.fixes[0].line, "green")),
+            fix_line("! " if row.cause.helps else "  ", row.cause.fixes[0]),
         )
         for row in rows
     ]
@@ -159,7 +160,7 @@ def cause_lines(causes: Iterable[Cause], *, wide: bool) -> Iterator[Text]:
             continue
         yield Text.assemble("  ", (cause.cause, "yellow"), f": {cause.text}")
         for fix in cause.fixes:
-            yield Text.assemble("    ! " if fix.helps else "    → ", (fix.line, "green"))
+            yield fix_line("    ! " if fix.helps else "    → ", fix)
         if cause.then:
             yield Text(f"      the first is not enough: then {cause.then}")
         if wide and cause.nodes:
@@ -173,3 +174,11 @@ def cause_lines(causes: Iterable[Cause], *, wide: bool) -> Iterator[Text]:
         ]
         nodes = f"{plural(total, 'other node')} {'is' if total == 1 else 'are'} not for this pod"
         yield Text(f"  {nodes}: {', '.join(by)} (all of it: -o wide)", style="dim")
+
+
+def fix_line(head: str, fix: Fix) -> Text:
+    """The line of a fix. On a terminal that is too narrow its command has a line of its own, whole, so that it can be copied."""
+    line = Text.assemble(head, (fix.words, "green"))
+    if fix.command:
+        line = Text.assemble(line, ": " if fix.words else "", (shlex.join(fix.command), COMMAND))
+    return line

@@ -7,6 +7,7 @@ import asyncio
 from typing import Any
 
 from webhook.cli.cluster.answers import GPU_SUMS, ask
+from webhook.cli.cluster.load import READER
 from webhook.cli.terminal import say, table
 from webhook.feeds.access import Access, always
 from webhook.feeds.api import Api
@@ -20,7 +21,7 @@ def show(snapshot: Snapshot, access: Access) -> None:
         table(["MODEL", "RESOURCE", "TOTAL", *map(str.upper, PARTS)], sums)
     else:
         why = snapshot.missing.get("GpuSums", "no answer of the webhook")
-        say(f"how many GPUs others have is not known: {why}. The component manifests/components/reader gives the right")
+        say(f"how many GPUs others have is not known: {why}: {READER} gives it")
 
 
 async def _ask(snapshot: Snapshot, access: Access) -> None:

@@ -11,7 +11,7 @@ from webhook.kube.record import record_of
 from webhook.placement.constraints import Mask
 from webhook.whatif.cluster.devices import PodGpus
 from webhook.whatif.cluster.snapshot import full_name
-from webhook.whatif.disruption import Budgets, forbidden
+from webhook.whatif.disruption import forbidden
 from webhook.whatif.waiting.diagnosis import Filtered
 from webhook.whatif.waiting.free_devices import again
 from webhook.whatif.waiting.situation import Case, Situation
@@ -68,7 +68,6 @@ class Moving:
 
     def __init__(self, situation: Situation) -> None:
         self._s, self._devices = situation, PodGpus(situation.snapshot, situation.policy)
-        self._budgets = Budgets(situation.snapshot)
 
     def pods(self, row: int) -> list[Pod]:
         """The pods on the node that have GPUs, those with most first."""
@@ -112,7 +111,7 @@ class Moving:
         """Why the pod is not moved; "" if it may be. KAI says where its parts go."""
         if KAI.name in self._devices.of(pod):
             return f"{KAI.own_scheduler} says where its part of a GPU goes"
-        return "; ".join(forbidden(pod, self._budgets))
+        return "; ".join(forbidden(pod, self._s.budgets))
 
 
 def _trains(pod: Pod) -> bool:

@@ -148,7 +148,7 @@ def try_pods(snapshot: Snapshot, policy: Policy, planned: Iterable[Planned], *, 
     gpus: dict[str, dict[str, dict[str, int | float]]] = {
         name: {
             **{
-                key: {"before": free_gpus(before, name, one), "after": free_gpus(situation, name, one)}
+                key: {"before": _free(before, name, one), "after": _free(situation, name, one)}
                 for key, one in zip(FREE, GPU_KINDS, strict=True)
                 if one == "whole" or _parts_of(before, name, one).any()
             },
@@ -164,12 +164,14 @@ def whole_nodes(s: Situation, resource: str | None = None) -> list[str]:
     return [s.names[row] for row in np.flatnonzero(s.healthy & s.gpus.whole(resource)).tolist()]
 
 
-def free_gpus(s: Situation, resource: str | None = None, one: GpuKind | None = None) -> int | float:
-    """The number of free GPUs on healthy nodes, of this resource or of all. `one`: only those that are this by the labels
-    of their node; "whole" where these say nothing."""
-    of = {name: each for name, each in s.gpus.of.items() if resource in (None, name)}
-    free = {name: np.where(True if one is None else _parts_of(s, name, one), each.free, 0) for name, each in of.items()}
-    return gpu_number(sum([float(np.maximum(each, 0)[s.healthy].sum()) for each in free.values()]))
+def free_by_resource(s: Situation, one: GpuKind) -> dict[str, int | float]:
+    """By resource of which some are: the free GPUs on healthy nodes that are this by the labels of their node; "whole" where
+    these say nothing."""
+    return {name: free for name in s.gpus.of if (free := _free(s, name, one))}
+
+
+def _free(s: Situation, resource: str, one: GpuKind) -> int | float:
+    return gpu_number(float(np.maximum(s.gpus.of[resource].free, 0)[s.healthy & _parts_of(s, resource, one)].sum()))
 
 
 def _parts_of(s: Situation, resource: str, one: GpuKind) -> Mask:

@@ -19,7 +19,7 @@ from aiohttp import web
 from tests.cli.objects import call
 from tests.cli.ui import world
 from webhook.cli.cluster.load import read_snapshot
-from webhook.cli.ui import server
+from webhook.cli.ui import command, picture, server
 from webhook.cli.ui.live import Live
 from webhook.cli.ui.page import page
 from webhook.cli.ui.picture import Picture
@@ -133,6 +133,17 @@ def test_the_file_loads_nothing_and_says_what_it_is(tmp_path: Path) -> None:
     assert "connect-src" not in text.partition("</head>")[0].partition("<style>")[0]
     assert '<meta http-equiv="Content-Security-Policy" content="default-src \'none\'' in text
     assert not re.findall(r"(?:src|href)=\"(?!data:|#)", text)
+
+
+def test_of_many_pods_without_a_decision_a_file_does_not_say_what_opting_in_would_change(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(picture, "MAX_AUDITED", 1)
+    monkeypatch.setattr(command, "MAX_AUDITED", 1)
+    file = tmp_path / "page.html"
+    result = call("ui", "--from", world.snapshot(tmp_path), "--html", file)
+    assert "left out: what opting in would change, as " in result.stderr
+    assert "question=audit" not in file.read_text()
 
 
 def test_a_port_that_is_taken(tmp_path: Path) -> None:

@@ -85,7 +85,11 @@ def test_the_cause_of_waiting(tmp_path: Path, word: str, text: str, objects: lis
 )  # fmt: skip
 def test_a_pod_of_a_daemon_set_is_for_one_node(tmp_path: Path, objects: list[Json], word: str, fix: str) -> None:
     """Another node, or a new one, is no help: it has a pod of its own."""
-    made = by("DaemonSet", "burn", "d", waiting(affinity=required("metadata.name", "In", "n", part="matchFields")))
+    says = unschedulable(
+        "0/2 nodes are available: 1 Insufficient nvidia.com/gpu, 1 node(s) didn't satisfy plugin(s) [NodeAffinity]."
+    )
+    pinned = waiting(status=says, affinity=required("metadata.name", "In", "n", part="matchFields"))
+    made = by("DaemonSet", "burn", "d", pinned)
     daemons = obj("DaemonSet", "burn") | {"metadata": {"name": "burn", "namespace": "team", "uid": "d"}}
     (cause,) = answer(tmp_path, *objects, daemons, made).causes
     assert (cause.cause, cause.fix) == (word, fix)

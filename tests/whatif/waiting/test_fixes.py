@@ -385,6 +385,13 @@ def test_of_many_kinds_of_pods_not_all_are_tried_but_each_that_is_asked_for(
     (asked_for,) = asked(found, load_policy(), "team", second.name).answers
     assert asked_for.causes[0].helps == 1
 
+    monkeypatch.setattr(diagnosis, "_MAX_LOOKED", 1)
+    by_word, seen = sorted(answers(found, load_policy(), None), key=lambda each: each.causes[0].cause, reverse=True)
+    assert (by_word.causes[0].cause, seen.causes[0].helps) == ("schedulerOther", 1)
+    assert any("its nodes were not looked at" in note for note in by_word.notes)
+    (asked_for,) = asked(found, load_policy(), "team", by_word.name).answers
+    assert asked_for.causes[0].helps == 1
+
 
 @pytest.mark.parametrize(
     ("quota", "commands"),

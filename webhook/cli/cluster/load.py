@@ -35,6 +35,7 @@ from webhook.whatif.cluster.snapshot import BUT, ENGINE, NEEDED, Object, Snapsho
 _PAGE: Final = 500
 FORBIDDEN: Final = "no right to list "
 """How the reason begins if a kind may not be listed."""
+READER: Final = "the component reader (manifests/components/reader)"
 EVERYWHERE: Final = ""
 """In place of a namespace: the answer needs the objects of all namespaces."""
 _ALL: Final = "all namespaces"
@@ -164,7 +165,7 @@ async def _configuration(api: Api) -> dict[str, list[Object]]:
     except ApiError as error:
         if error.status in (_ABSENT, _FORBIDDEN):
             return {}
-        raise BadInput(_why(error, kind)) from None
+        raise BadInput(_why(error, "MutatingWebhookConfiguration")) from None
 
 
 async def _list(
@@ -191,31 +192,23 @@ async def _list(
         if error.status in (_FORBIDDEN, _UNKNOWN_USER) and name not in needed:
             into.missing[name] = _forbidden(kind, into.only_in(name) or _ALL)
             return
-        raise BadInput(_why(error, kind)) from None
+        raise BadInput(_why(error, name)) from None
 
 
-def grant(kinds: Iterable[Kind]) -> str:
-    """The command that gives the right to list these kinds; the name is that of who asks (kubectl auth whoami)."""
-    # /api/v1 or /apis/GROUP/VERSION; kubectl takes `nodes`, `storageclasses.storage.k8s.io`
-    groups = [(kind.plural, kind.group.split("/")) for kind in kinds]
-    resources = sorted([name if len(parts) < 4 else f"{name}.{parts[2]}" for name, parts in groups])
-    return _GRANT % ",".join(resources)
-
-
-_GRANT: Final = (
-    "kubectl create clusterrole gpu-reader --verb=get,list --resource=%s && "
-    "kubectl create clusterrolebinding gpu-reader --clusterrole=gpu-reader --user=NAME"
-)
+def giver(kinds: Iterable[str]) -> str:
+    """What has the right to list these kinds, for who may not: nodes and what belongs to them are for tenants too."""
+    return READER if "Node" in kinds else "the ClusterRole gpu-admission-viewer"
 
 
 def _forbidden(kind: Kind, where: str) -> str:
     return f"{FORBIDDEN}{kind.plural}{f' of {where}' if kind.namespaced and where != _ALL else ''}"
 
 
-def _why(error: ApiError, kind: Kind) -> str:
+def _why(error: ApiError, name: str) -> str:
+    kind = KINDS[name]
     if error.status == _FORBIDDEN:
         said = f"{_forbidden(kind, _ALL)}, and nothing can be said without"
-        return f"{said}. An operator gives it by: {grant([kind])}. Or give --from FILE"
+        return f"{said}: {giver([name])} gives it. Or give --from FILE"
     if error.status == _UNKNOWN_USER:
         said = "it does not know who asks: the token or certificate of the context is wrong, or has expired"
         return f"the API server refuses the kubeconfig: {said} (401). Log in again, or give --context"

@@ -12,10 +12,10 @@ import orjson
 from webhook.cli import doctor
 from webhook.cli.checks.result import opted_in
 from webhook.cli.cluster.answers import idle_by_namespace
-from webhook.cli.cluster.load import FORBIDDEN
+from webhook.cli.cluster.load import FORBIDDEN, giver
 from webhook.cli.drain import drainable
 from webhook.cli.policy.diff import live
-from webhook.cli.reading import missing_right, namespace_of, policy_of, use_metrics
+from webhook.cli.reading import namespace_of, policy_of, use_metrics
 from webhook.cli.top import idle_of_nobody, sums_by, why_not_measured, why_not_since
 from webhook.cli.trying import document_of
 from webhook.errors import BadInput
@@ -58,9 +58,7 @@ def answer(snapshot: Snapshot, named: str | None, question: str, given: Given) -
         raise BadInput(f"saw the question {quoted(question)}, wanted one of {', '.join(QUESTIONS)}")
     for kind in asked.needs if snapshot.access else ():
         if (why := snapshot.missing.get(kind, "")).startswith(FORBIDDEN):
-            raise BadInput(
-                f"{why}, and nothing can be said without. An operator gives it by: {missing_right(snapshot)}"
-            )
+            raise BadInput(f"{why}, and nothing can be said without: {giver([kind])} gives it")
     found = asked.answer(snapshot, named, given)
     if (size := len(orjson.dumps(found))) > MAX_ANSWER:
         raise BadInput(f"the answer has {size:,} bytes, more than the page takes. The command shows all of it")

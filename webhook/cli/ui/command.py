@@ -16,10 +16,10 @@ from webhook.cli import options
 from webhook.cli.cluster.load import read
 from webhook.cli.doctor import READ
 from webhook.cli.reading import policy_of, poll_gpus, say_by, snapshot_of, use_metrics
-from webhook.cli.terminal import counted, out, say, write
+from webhook.cli.terminal import PROGRAM, counted, out, say, write
 from webhook.cli.ui.live import Live
 from webhook.cli.ui.page import page
-from webhook.cli.ui.picture import Picture
+from webhook.cli.ui.picture import MAX_AUDITED, Picture
 from webhook.errors import BadInput
 from webhook.text import plural
 from webhook.whatif.answers import KINDS, no_progress
@@ -71,6 +71,12 @@ def ui(
         )
         waiting = len(picture.document["waiting"])
         say(f"{html}: {plural(len(picture.document['nodes']), 'node')}, {waiting} waiting{left}")
+        if picture.undecided > MAX_AUDITED:
+            more_pods = plural(picture.undecided, "pod")
+            say(
+                f"left out: what opting in would change, as {more_pods} have no decision; {PROGRAM} policy diff -A says it",
+                "dim",
+            )
         return say_by(policy, snapshot, always=False)
     gc.enable()
     # after a reading that failed Python's TaskGroup leaves its task counted as cancelled, and Ctrl-C is then a CancelledError

@@ -10,7 +10,7 @@ import orjson
 
 from webhook.cli.alike import alike
 from webhook.cli.decided import decision_of
-from webhook.cli.reading import decided_by, missing_right, together
+from webhook.cli.reading import decided_by, not_read
 from webhook.cli.ui import answers as asked
 from webhook.cli.ui.decisions import decisions
 from webhook.cli.why import words_of
@@ -18,7 +18,7 @@ from webhook.errors import BadInput
 from webhook.framework.node_terms import REQUIRED_TERMS
 from webhook.kube.json_patch import Edit
 from webhook.kube.pod import Pod, pod_id
-from webhook.kube.record import ranked_nodes
+from webhook.kube.record import ranked_nodes, record_of
 from webhook.nodes.gpu_metrics import GpuMetricsSettings
 from webhook.nodes.utilisation import Reading
 from webhook.policy.model import Policy
@@ -26,7 +26,7 @@ from webhook.whatif.answers import Answer, Row, answers, no_progress, rows_of, w
 from webhook.whatif.cluster.devices import PodGpus
 from webhook.whatif.cluster.measured import Figures, Gpu
 from webhook.whatif.cluster.report import PARTS, gpu_nodes, holders, named, report, report_of_pods, workload_name
-from webhook.whatif.cluster.snapshot import Snapshot
+from webhook.whatif.cluster.snapshot import FINISHED, Snapshot
 from webhook.whatif.cluster.sums import largest, totals
 from webhook.whatif.names import Names
 
@@ -36,6 +36,8 @@ MAX_ABOUT: Final = 12_000_000
 """Bytes of what is said about waiting pods in a file. They grow with the waiting pods times the nodes."""
 MAX_ANSWERS: Final = 3_000_000
 """Bytes of the answers to questions in a file."""
+MAX_AUDITED: Final = 1000
+"""Of so many pods without a decision a file says what opting in would change."""
 BY: Final = ("namespace", "workload", "class")
 """By what the page says who has the GPUs."""
 
@@ -70,7 +72,6 @@ class Picture:
             "taken": snapshot.taken,
             "by": decided_by(named, snapshot),
             "missing": _missing(snapshot),
-            "grant": missing_right(snapshot) if snapshot.access else "",
             "withoutRight": [NEEDS[kind] for kind in refused],
             "totals": (sums := totals(nodes, policy.gpus)),
             "resources": [
@@ -131,8 +132,9 @@ class Picture:
         for given in likely:
             with suppress(BadInput):  # such as a right that is missing: the file does not answer it
                 found[urlencode(given)] = self.answer(given["question"], given)
-        for namespace, audit in asked.audits(replace(self.snapshot), self._named).items():
-            found[urlencode({"question": "audit", "namespace": namespace})] = audit
+        if self.undecided <= MAX_AUDITED:
+            for namespace, audit in asked.audits(replace(self.snapshot), self._named).items():
+                found[urlencode({"question": "audit", "namespace": namespace})] = audit
         size = 0
         for address, each in [*found.items()]:
             if size + (more := len(orjson.dumps(each))) > MAX_ANSWERS:
@@ -140,6 +142,12 @@ class Picture:
             else:
                 size += more
         return found
+
+    @property
+    def undecided(self) -> int:
+        """The number of pods that the webhook has not decided on."""
+        pods = [pod for pod in self.snapshot.of("Pod") if pod["status"].get("phase") not in FINISHED]
+        return sum([not record_of(pod) for pod in pods])
 
     def _most(self) -> dict[str, int]:
         """By resource of a device plugin: how many GPUs the largest node has."""
@@ -159,7 +167,7 @@ class Picture:
 def _missing(snapshot: Snapshot) -> str:
     """What could not be read; of a file only what the map needs."""
     missing = snapshot.missing
-    return together(missing if snapshot.access else {kind: missing[kind] for kind in NEEDS if kind in missing})
+    return not_read(missing if snapshot.access else {kind: missing[kind] for kind in NEEDS if kind in missing})
 
 
 def _row(row: Row, devices: PodGpus) -> dict[str, Any]:

@@ -57,7 +57,13 @@ _SILENT: Final = Cause.of(
 )
 _MAX_TRIED: Final = 500
 """Of so many pod signatures the fixes are tried: some seconds. What is asked by its name is tried always."""
+_MAX_LOOKED: Final = 2000
+"""Of so many pod signatures the nodes are looked at. Of others the scheduler's word is all that is said."""
+_UNLOOKED: Final = (
+    f"its nodes were not looked at, as pods of more than {_MAX_LOOKED} kinds wait: ask for it by its name"
+)
 _UNTRIED: Final = f"its fixes were not tried, as pods of more than {_MAX_TRIED} kinds wait: ask for it by its name"
+_MANY: Final = Cause.of("schedulerOther", "the scheduler has said nothing yet", "ask for it by its name")
 _LOOKS_AFTER: Final = 60.0
 """Seconds after which a scheduler that runs has said something about a pod."""
 
@@ -83,10 +89,12 @@ class Diagnosis:
     def of(self, pod: Pod) -> Findings:
         message = scheduler_message(self.situation, pod)
         key = signature_of(pod)
-        found = self._known.get(key)
+        s, found = self.situation, self._known.get(key)
+        if found is None and len(self._known) >= _MAX_LOOKED:
+            return Findings(by_message(s, message, []) or [_MANY], [_UNLOOKED], message)
         if found is None:
             found = self._known[key] = self._look_at(pod)
-        s, causes = self.situation, found.causes
+        causes = found.causes
         if s.snapshot.missing.keys() & {"Node", "Pod"}:
             sure = [cause.untried() for cause in causes if cause.cause != "fitsNow"]
             causes = [*sure, *by_message(s, message, sure)] or [_SILENT]
@@ -94,7 +102,7 @@ class Diagnosis:
             lacks = "the scheduler could not create its ResourceClaim: "
             refused = refusal(s, pod["metadata"]["namespace"], lacks, message)
             causes = [refused, *[cause for cause in causes if cause.cause != "fitsNow"]]
-        elif others := unexplained(message, causes):
+        elif others := unexplained(pod, message, causes):
             causes = [*_but_for(others, causes), *[each for _, each in others]]
         elif not message and s.snapshot.taken - (created(pod) or s.snapshot.taken) > _LOOKS_AFTER:
             causes = [_unseen(pod) if cause.cause == "fitsNow" else cause for cause in causes]

@@ -7,7 +7,7 @@ FitError.Error in k8s.io/kubernetes pkg/scheduler/framework/types.go writes it:
 import re
 from typing import Final, NamedTuple
 
-from webhook.kube.pod import Pod
+from webhook.kube.pod import Pod, controller_reference
 from webhook.text import plural, printable
 from webhook.whatif.cluster.snapshot import condition
 from webhook.whatif.waiting.causes import Cause
@@ -122,16 +122,18 @@ def reasons(message: str) -> list[Reason]:
     return result
 
 
-def unexplained(message: str, causes: list[Cause]) -> list[tuple[Reason, Cause]]:
+def unexplained(pod: Pod | None, message: str, causes: list[Cause]) -> list[tuple[Reason, Cause]]:
     """Each reason of the scheduler that none of `causes` explains, with a cause for it.
 
-    There is none while the pod preempts others: then the message is out of date.
+    There is none while the pod preempts others: then the message is out of date. That a pod of a DaemonSet is for one node needs
+    no word.
     """
+    of_one_node = pod is not None and (controller_reference(pod) or {}).get("kind") == "DaemonSet"
     fix = "see the documentation of that scheduler or plugin"
     return [
         (reason, Cause.of("schedulerOther", f"the scheduler also says: {printable(reason.text)}", fix))
         for reason in _not_among(causes, message)
-        if all(cause.cause != "preempting" for cause in causes)
+        if all(cause.cause != "preempting" for cause in causes) and not (of_one_node and "pinnedNode" in reason.causes)
     ]
 
 

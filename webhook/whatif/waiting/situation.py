@@ -26,7 +26,7 @@ from webhook.policy.model import Policy
 from webhook.text import bare, listed, nearest, plural, quoted
 from webhook.whatif.cluster.devices import PodGpus
 from webhook.whatif.cluster.report import gpus_of, has_gpus, health_of, healths, pool_of
-from webhook.whatif.cluster.snapshot import FINISHED, Object, Snapshot, creation_timestamp, seconds
+from webhook.whatif.cluster.snapshot import Object, Snapshot, creation_timestamp, seconds
 from webhook.whatif.commands import kubectl
 from webhook.whatif.disruption import Budgets
 from webhook.whatif.names import Names
@@ -109,13 +109,12 @@ class Situation:
     def astray(self) -> list[Pod]:
         """The pods whose `spec.nodeName` names no node, and that have not started."""
         known = self.snapshot.nodes
-        named = [pod for pod in self._pending if known and (pod["spec"].get("nodeName") or "") not in {"", *known}]
-        return [pod for pod in named if pod["status"].get("phase") == "Pending"]
+        return [pod for pod in self._pending if known and (pod["spec"].get("nodeName") or "") not in {"", *known}]
 
     @cached_property
     def _pending(self) -> list[Pod]:
-        """The pods that have not ended and are not being deleted."""
-        pods = [pod for pod in self.snapshot.of("Pod") if pod["status"].get("phase") not in FINISHED]
+        """The pods that have not started and are not being deleted."""
+        pods = [pod for pod in self.snapshot.of("Pod") if pod["status"].get("phase") in (None, "Pending")]
         return [pod for pod in pods if not pod["metadata"].get("deletionTimestamp")]
 
     @cached_property
