@@ -249,6 +249,23 @@ def test_a_device_plugin_that_is_away_on_one_node_hides_no_other_node(tmp_path: 
     }
 
 
+def test_what_other_nodes_offer_is_said_by_what_one_of_it_is_there(tmp_path: Path) -> None:
+    """Nodes with the same names, and one whose plugin, of another vendor, is away."""
+    away = node("away", 0, resources={"nvidia.com/gpu": "8"})
+    away["status"]["allocatable"]["nvidia.com/gpu"] = "0"
+    mixed = node("mixed", 0, resources={"amd.com/cpx_nps4": "32", "amd.com/spx_nps1": "2"})
+    nodes = [away, mixed, node("whole"), node("sliced", replicas=4), node("tpu", 0, resources={"google.com/tpu": "4"})]
+    taken = placed(pod("holds", 0, limits={"google.com/tpu": "4"}), "tpu")
+    found = answer(tmp_path, *nodes, taken, waiting(resource="google.com/tpu")).causes
+    assert {each.nodes: (each.cause, each.fix) for each in found} == {
+        ("tpu",): ("gpusTaken", next(each.fix for each in found if each.nodes == ("tpu",))),
+        ("whole",): ("otherGpuResource", "ask for nvidia.com/gpu, a whole one"),
+        ("sliced",): ("otherGpuResource", "ask for nvidia.com/gpu if a part of a GPU is enough"),
+        ("mixed",): ("otherGpuResource", "ask for amd.com/spx_nps1, a whole one"),
+        ("away",): ("noGpus", "nothing: they are for other pods"),
+    }
+
+
 def test_a_worker_group_that_is_suspended_is_found(tmp_path: Path) -> None:
     groups = [{"groupName": "cpu"}, {"groupName": "gpu", "suspend": True}]
     (found,) = answers(snapshot(tmp_path, obj("RayCluster", "fit", {"workerGroupSpecs": groups})), load_policy(), None)

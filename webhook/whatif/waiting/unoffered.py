@@ -8,6 +8,7 @@ import numpy as np
 from webhook.kube.gpus import labelled_count, vendor
 from webhook.kube.other_gpus import RESOURCES
 from webhook.kube.pod import Pod
+from webhook.nodes.nodes import installed_on
 from webhook.placement.constraints import Mask
 from webhook.text import bare, listed, matches, nearest
 from webhook.vendors.catalogue import sharing
@@ -21,7 +22,7 @@ def unknown(case: Case, name: str, mask: Mask, alone: Mask) -> Iterator[Cause]:
     """The causes for a resource that no node offers."""
     s = case.situation
     offered = sorted(n for n, capacity in s.capacity.items() if "/" in n and capacity[s.alive].any())
-    silent = mask & np.array([gpus is None for gpus in s.gpus_at[: len(mask)]], bool)
+    silent = mask & np.array([gpus is None for gpus in s.gpus_at[: len(mask)]], bool) & ~_of_others(case, name, mask)
     if silent.any() and s.policy.gpus.kind(name) is not None:
         yield from _silent(case, name, silent, alone & silent)
         if not (mask := mask & ~silent).any():
@@ -68,21 +69,28 @@ def _asking(pod: Pod, resource: str | None, in_place_of: str) -> Pod:
 
 def without(case: Case, name: str, mask: Mask, alone: Mask) -> Iterator[Cause]:
     """The causes for nodes that offer none of a GPU resource: their device plugin offers nothing or another one, or no GPU."""
-    s = case.situation
-    rows_with: dict[tuple[str, ...] | None, list[int]] = {}
+    s, of_others = case.situation, _of_others(case, name, mask)
+    rows_with: dict[tuple[tuple[str, ...] | None, str], list[int]] = {}
     for row in np.flatnonzero(mask).tolist():
-        rows_with.setdefault(s.gpus_at[row], []).append(row)
-    for gpus, at in rows_with.items():
+        gpus = () if of_others[row] else s.gpus_at[row]
+        kinds = {
+            of: s.policy.gpus.kind(of)
+            for of in gpus or ()
+            if s.nodes.one_of(s.nodes.columns.name[row], of).kind == "whole"
+        }
+        rows_with.setdefault((gpus, next((of for of, kind in kinds.items() if kind == "whole"), "")), []).append(row)
+    for (gpus, whole), at in rows_with.items():
         rows = np.zeros_like(mask)
         rows[at] = True
         if gpus is None:
             yield from _silent(case, name, rows, alone)
         elif gpus:
             text = f"{s.where(rows)}: {listed(map(bare, gpus))} in place of {bare(name)}"
-            whole = s.policy.gpus.kind(gpus[0]) == "whole"
-            fix = f"ask for {bare(gpus[0])}{', a whole one' if whole else ' if a part of a GPU is enough'}"
+            fix = (
+                f"ask for {f'{bare(whole)}, a whole one' if whole else f'{bare(gpus[0])} if a part of a GPU is enough'}"
+            )
             one = case.pod_requests.amount(name) == 1  # of several GPUs, one part is not nearly as much
-            fixed = Fix(fix, pod=_asking(case.pod, gpus[0], name) if one else None)
+            fixed = Fix(fix, pod=_asking(case.pod, whole or gpus[0], name) if one else None)
             yield s.cause("otherGpuResource", text, rows, alone & one, fixed)
         else:
             text = f"{s.where(rows)}: no {bare(name)}"
@@ -90,6 +98,17 @@ def without(case: Case, name: str, mask: Mask, alone: Mask) -> Iterator[Cause]:
             if case.daemon:
                 fix = f"leave these nodes out, by the nodeSelector in the template of {bare(s.names_of.top(case.pod))}"
             yield Cause.of("noGpus", text, fix, nodes=s.named(rows))
+
+
+def _of_others(case: Case, name: str, mask: Mask) -> Mask:
+    """The nodes that offer no GPU now, and have installed those of other vendors only."""
+    s, found = case.situation, np.zeros_like(mask)
+    for row in np.flatnonzero(mask).tolist():
+        if s.gpus_at[row] is None:
+            installed = installed_on(s.snapshot.nodes[s.nodes.columns.name[row]])
+            vendors = {vendor(each) for each, amount in installed.items() if amount and s.policy.gpus.knows(each)}
+            found[row] = bool(vendors) and vendor(name) not in vendors
+    return found
 
 
 def _silent(case: Case, name: str, rows: Mask, alone: Mask) -> Iterator[Cause]:
