@@ -8,7 +8,7 @@ from tests.controlplane.module import Module
 _SHARED, _OLDER, _BATCH = Module("others"), Module("older"), Module("batch")
 """For those that can be compiled of the `k8s.io` modules of the control plane, which takes a fifth of the time; for those that
 need older ones; and for those of batch work that are as old, beside YuniKorn, which has parts of kube-scheduler in it. KubeRay,
-Karpenter 1.4 and the training operator have a go.mod each, since they need an older controller-runtime too."""
+Karpenter 1.4, Volcano and the training operator have a go.mod each, since they need still older ones."""
 
 
 @dataclass(frozen=True)
@@ -26,6 +26,8 @@ class Other:
         return self.of.version(self.module)
 
 
+_VOLCANO_FILES = ("config/crd/volcano/bases", "config/crd/jobflow/bases")
+_VOLCANO = Module("volcano")
 _KARPENTER = ("pkg/apis/crds", "kwok/apis/crds")
 OTHERS = {
     "jobset": Other("sigs.k8s.io/jobset"),
@@ -47,6 +49,8 @@ OTHERS = {
         Module("training"),
     ),
     "yunikorn": Other("github.com/apache/yunikorn-k8shim", "/pkg/cmd/shim", (), _BATCH),
+    "volcano-controller": Other("volcano.sh/volcano", "/cmd/controller-manager", _VOLCANO_FILES, _VOLCANO),
+    "volcano-scheduler": Other("volcano.sh/volcano", "/cmd/scheduler", (), _VOLCANO),
     "mpi-operator": Other("github.com/kubeflow/mpi-operator", "/cmd/mpi-operator", ("manifests/base",), _BATCH),
     "kuberay": Other("github.com/ray-project/kuberay/ray-operator", files=("config/crd",), of=Module("kuberay")),
 }

@@ -183,6 +183,18 @@ def test_the_node_is_required_where_the_scheduler_weighs_no_preference() -> None
     assert changed["spec"]["affinity"] == requiring(PIN)
 
 
+@pytest.mark.parametrize("injector", [NodeAffinity(), PINNED], ids=["preferred", "required"])
+def test_on_nodes_that_no_pod_may_name_it_names_none(injector: NodeAffinity) -> None:
+    """GKE Autopilot refuses a pod with node affinity by hostname."""
+    of = case(pod(owned_by="ReplicaSet"), placement=ranked("gk3-pool-1", "gk3-pool-2"))
+    edit = Edit(of.pod)
+    outcome = injector.inject(edit, of.context)
+    assert (outcome.result, outcome.detail) == ("none", "GKE Autopilot refuses pods that name a node")
+    assert outcome.placement is not None
+    assert not outcome.placement.nodes
+    assert not edit
+
+
 @pytest.mark.parametrize(
     ("injector", "own", "how", "least"),
     [

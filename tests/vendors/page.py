@@ -74,6 +74,7 @@ KINDS: Final[dict[type[Any], Kind]] = {
     model.SeriesLabel: Kind("labels of metrics", lambda of: f"`{of.name}`: {of.says}"),
     model.MeasuringPods: Kind("pods that measure", lambda of: f"`app={of.app}` in `{of.namespace}`"),
     model.OwnQueues: Kind("orders pods by priority", lambda of: f"`{of.name}`"),
+    model.UnnamedNode: Kind("refuses pods that name a node", lambda of: f"`{of.name}`"),
 }
 _OF_MAKERS: Final = (
     *(model.DeviceClass, model.Label, model.Taint, model.Condition, model.Variable, model.RuntimeClass, model.Metric),

@@ -13,6 +13,7 @@ from webhook.devices.sources import SOURCES
 from webhook.feeds.gpu_source import _GPU, _INSTANCE
 from webhook.framework.device_variables import DEVICES, PROGRAMS
 from webhook.framework.interface import Rule
+from webhook.injectors.node_affinity import UNNAMED
 from webhook.kube.gates import gate_of
 from webhook.kube.gpus import MODEL_LABELS, labelled_count, one_on
 from webhook.kube.other_gpus import CLASS_VENDORS, FRACTIONS, KAI, PART_CONFIGMAP, other_gpus
@@ -133,6 +134,7 @@ READ: Final[dict[type[Any], Callable[[Any], bool]]] = {
     model.SeriesLabel: lambda of: of.name in (*_GPU, _INSTANCE, *GpuMetricsSettings().node_labels),
     model.MeasuringPods: lambda of: GpuMetricsSettings(source=of.source).pods.selector == {"app": of.app},
     model.OwnQueues: lambda of: of.name in ORDERED_BY_OTHERS,
+    model.UnnamedNode: lambda of: of.name in UNNAMED,
 }
 FACTS = [(vendor, fact) for vendor in VENDORS for facts in vendor.facts.values() for fact in facts]
 

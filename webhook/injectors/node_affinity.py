@@ -16,6 +16,8 @@ packs. Any constraint of the pod switches it off. So such a pod without constrai
 together with its preferred nodes, unless its strategy spreads them, as the default does. A pod with `spec.subdomain` is one
 that a Service selects.
 
+A node that no pod may name gets no term: GKE Autopilot refuses pods with affinity by any label but a few.
+
 A pod is not pinned if the scheduler also filters nodes for it by something that placement does not check: other pods,
 volumes, host ports, claimed devices. The chosen node might never be able to take it. It gets preferences instead, and the
 record says `["notPinned", [why, terms]]`.
@@ -64,10 +66,14 @@ from webhook.framework.node_terms import (
 )
 from webhook.kube.asked import AskedPod
 from webhook.kube.record import named_nodes, outcome_of
+from webhook.text import matches
+from webhook.vendors.catalogue import every
+from webhook.vendors.model import UnnamedNode
 
 LEAST_KARPENTER: Final = "1.5"
 """Versions before refuse a pod that prefers a node, by its name or its hostname label; none takes one that requires a node
 (karpenter/pkg/controllers/provisioning/provisioner.go, validateAffinity)."""
+UNNAMED: Final[Mapping[str, str]] = {each.name: each.whose for each in every(UnnamedNode)}
 _KARPENTER: Final = "Karpenter makes nodes"
 _SPREAD_BY_DEFAULT = frozenset(("ReplicaSet", "StatefulSet", "ReplicationController"))
 
@@ -104,6 +110,10 @@ class NodeAffinity(Injector):
         if context.nodes is None or context.template is not None:
             return Outcome("none", "no placement")
         placement = context.nodes.choose(context.pod, edit)
+        for pattern, whose in UNNAMED.items() if placement.nodes else ():
+            if matches(pattern, placement.nodes[0].node):
+                reason = f"{whose} refuses pods that name a node"
+                return Outcome("none", reason, placement=Placement((), placement.strategy, reason=reason))
         outcome = self._written(edit, context, placement)
         if placement.nodes and context.cluster.requires_preferences:
             pinned = named_nodes(edit.object["spec"])[1]

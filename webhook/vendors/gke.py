@@ -2,7 +2,7 @@
 
 from typing import Final
 
-from webhook.vendors.model import Annotation, Divided, Gate, HostPath, Label, Taint, Vendor
+from webhook.vendors.model import Annotation, Divided, Gate, HostPath, Label, Taint, UnnamedNode, Vendor
 
 _CLIENTS: Final = "cloud.google.com/gke-max-shared-clients-per-gpu"
 
@@ -16,6 +16,10 @@ GKE: Final = Vendor(
             Label("cloud.google.com/gke-gpu-driver-version", "mode"),
             Label("cloud.google.com/gke-spot", "spot"),
             Taint("cloud.google.com/impending-node-termination", says="leaving"),
+        ),
+        # «node affinity is not allowed on labels with keys» other than of region, zone, OS and architecture
+        "https://github.com/kubernetes-sigs/secrets-store-csi-driver/issues/672": (
+            UnnamedNode("gk3-*", "GKE Autopilot"),
         ),
         "https://docs.cloud.google.com/kubernetes-engine/docs/concepts/timesharing-gpus": (
             Divided("nvidia.com/gpu", "slice", "cloud.google.com/gke-gpu-partition-size"),

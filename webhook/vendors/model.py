@@ -335,6 +335,14 @@ class OwnQueues:
     called: str
 
 
+@dataclass(frozen=True, slots=True)
+class UnnamedNode:
+    """Nodes that no pod may name: those of this name pattern, whose cloud refuses the affinity. `whose`: in words."""
+
+    name: str
+    whose: str
+
+
 Fact = (
     Resource
     | DeviceClass
@@ -367,6 +375,7 @@ Fact = (
     | SeriesLabel
     | MeasuringPods
     | OwnQueues
+    | UnnamedNode
 )
 
 
