@@ -55,6 +55,14 @@ LEFT_ALONE = [
     pytest.param(
         on(view(), pod(containers=[asking()], owned_by="DaemonSet")), "its node is fixed", id="a pod of a DaemonSet"
     ),
+    *[
+        pytest.param(
+            on(view(), pod(containers=[asking()], schedulerName=name)),
+            "its scheduler plans by what its template asks for",
+            id=f"a pod of {name}",
+        )
+        for name in ("kai-scheduler", "volcano", "yunikorn")
+    ],
     pytest.param(
         on(view(), pod(containers=[asking()], annotations={DECISION: "{}"})),
         "decided for before",

@@ -13,7 +13,8 @@ What it never does: it does not change a request or a limit, and adds no limits.
 API server does that (SetDefaults_Pod, pkg/apis/core/v1/defaults.go). It does not change a pod with pod-level resources
 (spec.resources, KEP-2837). It adds nothing if the pod would then fit no node although one has room now. It adds nothing if the
 effect is not known: without fresh state, without a node with as many GPUs, for a pod with GPUs of several names, for a pod
-whose node is fixed, and for a pod with an earlier decision.
+whose node is fixed, and for a pod with an earlier decision. Nor to pods of schedulers that hold room for a gang by its template:
+YuniKorn cancels a placeholder that is smaller than the pod (yunikorn-core pkg/scheduler/objects/application.go).
 
 It is off because it has other effects. A pod without any request changes from BestEffort to Burstable. A ResourceQuota of
 requests.cpu or requests.memory counts the added requests (podEvaluator.Constraints, pkg/quota/v1/evaluator/core/pods.go). A
@@ -27,7 +28,8 @@ Read by:
     kube-scheduler: counts the requests
     cluster-autoscaler: counts the requests
     Karpenter: chooses machines by requests
-    Kueue, KAI, Volcano, YuniKorn: Kueue reserves what templates ask for, which is less than the pods then use
+    Kueue, KAI, Volcano, YuniKorn: Kueue reserves what templates ask for, which is less than the pods then use; pods of
+      the others get none
     descheduler: `NodeUtilization` plugins add up requests
     quotas and others: ResourceQuota counts the requests; LimitRange refuses those above its maximum
 """
@@ -44,6 +46,7 @@ from webhook.kube.asked import AskedPod
 from webhook.kube.json_patch import Path
 from webhook.kube.pod import DECISION, Container, requests_of
 from webhook.kube.quantity import quantity_text
+from webhook.kube.schedulers import queueing
 
 _STEPS = {"cpu": 1, "memory": 2**20}
 """Amounts are rounded down to a multiple of this: thousandths of a CPU, bytes."""
@@ -158,4 +161,6 @@ def _why_not(context: Context) -> str:
         return "the pod has resources of its own"
     if pod.node_is_fixed:
         return "its node is fixed"
+    if queueing(pod.json):
+        return "its scheduler plans by what its template asks for"
     return "" if context.cluster.fresh else "cluster state is stale"

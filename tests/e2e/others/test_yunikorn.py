@@ -61,6 +61,8 @@ async def test_a_gang_runs(api: Api, team: str, room: Room) -> None:
         assert len(tried) == len(stored) == 8, "none is refused"
         for each in stored:
             as_it_came(each)
+            requests = each["spec"]["containers"][0]["resources"]["requests"]
+            assert requests == {"nvidia.com/gpu": "8"}, "YuniKorn cancels placeholders that are smaller than their pods"
 
 
 def _creates_pod(event: dict[str, Any], namespace: str) -> bool:
