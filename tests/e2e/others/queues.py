@@ -72,8 +72,9 @@ async def keeps_its_order(
         await api.delete("Pod", "holder", team, grace=0)
 
         async def next_one() -> Json:
-            (found,) = [each for each in await api.pods(team) if _runs(each) and each["metadata"]["name"] != "holder"]
-            return found
+            found = [each for each in await api.pods(team) if _runs(each) and each["metadata"]["name"] != "holder"]
+            assert len(found) == 1, f"{len(found)} run"
+            return found[0]
 
         first = await wait_until(next_one, 120, "one pod to run")
         assert first["metadata"]["name"].startswith("earlier-")
