@@ -55,9 +55,16 @@ def compiled(selector: Mapping[str, Any] | None) -> Selector:
     return tuple(requirements)
 
 
-def matches(label_selector: Any, labels: Mapping[str, str]) -> bool:
-    """Whether a LabelSelector of an object matches these labels; one that is malformed or too large matches nothing."""
+def matcher(label_selector: Any) -> Callable[[Mapping[str, str]], bool]:
+    """Says whether a LabelSelector of an object matches labels; one that is malformed or too large matches none. It is read once:
+    to read it takes longer than to compare it, and it is compared with the labels of all pods."""
     try:
-        return bool(selects(compiled(label_selector), labels))
+        selector = compiled(label_selector)
     except (ValueError, TypeError, LookupError):
-        return False
+        selector = _NOTHING
+    return lambda labels: bool(selects(selector, labels))
+
+
+def matches(label_selector: Any, labels: Mapping[str, str]) -> bool:
+    """Whether a LabelSelector of an object matches these labels: see `matcher`."""
+    return matcher(label_selector)(labels)

@@ -1,10 +1,10 @@
 """What forbids that a pod is moved from its node: budgets, and annotations that say so."""
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from typing import Final
 
 from webhook.kube.pod import Pod, annotations_of, labels_of, owner
-from webhook.kube.selectors import matches
+from webhook.kube.selectors import matcher
 from webhook.text import quoted
 from webhook.whatif.cluster.report import stays
 from webhook.whatif.cluster.snapshot import Object, Snapshot
@@ -29,9 +29,10 @@ class Budgets:
 
     def __init__(self, snapshot: Snapshot) -> None:
         self._snapshot = snapshot
-        self._of: dict[str, list[Object]] = {}
+        self._of: dict[str, list[tuple[Object, Callable[[Mapping[str, str]], bool]]]] = {}
         for each in snapshot.of("PodDisruptionBudget"):
-            self._of.setdefault(each["metadata"].get("namespace") or "", []).append(each)
+            counts = matcher(each["spec"].get("selector"))
+            self._of.setdefault(each["metadata"].get("namespace") or "", []).append((each, counts))
 
     def lacks(self, pod: Pod, replicas: int, workload: str) -> str:
         """That a drain of nodes may evict all replicas at once of a workload of this class that serves; "" if a budget counts
@@ -51,8 +52,8 @@ class Budgets:
 
     def of(self, pod: Pod) -> list[Object]:
         """The budgets that count the pod."""
-        here = self._of.get(pod["metadata"].get("namespace") or "", ())
-        return [each for each in here if matches(each["spec"].get("selector"), labels_of(pod))]
+        here, labels = self._of.get(pod["metadata"].get("namespace") or "", ()), labels_of(pod)
+        return [each for each, counts in here if counts(labels)]
 
     def spent(self, pod: Pod) -> list[str]:
         """The names of those that allow no further disruption now."""

@@ -14,6 +14,7 @@ import pytest
 from tests.cli.objects import CLUSTER, Json, document, placed, snapshot, unschedulable, write
 from tests.controlplane.nodes import node
 from tests.controlplane.objects import REQUIRED, pod, required
+from tests.effort import counted
 from tests.whatif.waiting.waits import DEVICE_CLASS, answer, claiming, held, mounting, obj, waiting
 from webhook.errors import BadInput
 from webhook.kube.pod import KUEUE
@@ -126,6 +127,23 @@ def test_a_host_port_of_an_init_container_counts_if_that_keeps_running(
     first = {"name": "first", "image": "x", "ports": ports, "restartPolicy": restarts}
     other = held(1, "n", container={"ports": ports})
     assert answer(tmp_path, node("n"), other, waiting(initContainers=[first])).causes[0].cause == word
+
+
+def test_a_selector_is_read_once_and_compared_with_many_pods(tmp_path: Path) -> None:
+    """Each tenant writes as many as he likes, and `why -A` looks at all of them."""
+    expression = {"key": "app", "operator": "NotIn", "values": [f"v{number}" for number in range(50)]}
+    terms = [{"topologyKey": "x", "labelSelector": {"matchExpressions": [expression]}}] * 20
+
+    def calls(pods: int) -> int:
+        running = [placed(pod(f"r{number}"), "n") for number in range(pods)]
+        waits = waiting(8, affinity={"podAntiAffinity": {REQUIRED: terms}})
+        of = snapshot(tmp_path, node("n", 100), *running, waits)
+        with counted() as found:
+            answers(of, load_policy(), None)
+        return found.count
+
+    _, fewer, more = calls(1), calls(20), calls(40)
+    assert more - fewer < 20 * len(terms) * 30, "42 where each term was read again for each pod"
 
 
 MADE_OF_A_VOLUME = {"volumes": [{"name": "scratch", "ephemeral": {"volumeClaimTemplate": {"spec": {}}}}]}

@@ -4,14 +4,14 @@ k8s.io/kubernetes pkg/scheduler/framework/plugins/{interpodaffinity,podtopologys
 """
 
 from collections import Counter
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from typing import Any, Final
 
 import numpy as np
 from numpy.typing import NDArray
 
 from webhook.kube.pod import REQUIRED, Pod, containers, labels_of
-from webhook.kube.selectors import matches
+from webhook.kube.selectors import matcher
 from webhook.placement.constraints import Mask
 from webhook.text import bare, listed
 from webhook.whatif.cluster.report import workload_name
@@ -30,10 +30,11 @@ def affinity(case: Case) -> NodeCheck:
     s, fails, near = case.situation, np.zeros_like(case.situation.alive), np.zeros_like(case.situation.alive)
     terms = _terms(case.pod, "podAffinity")
     domains = [s.domains(term["topologyKey"])[0] for term in terms]
+    selecting = [_selecting(s, term, case.pod) for term in terms]
     for row, pod in s.bound if terms else ():
-        near[row] |= any(of[row] for of in domains) and all(_selects(s, term, case.pod, pod) for term in terms)
+        near[row] |= any(of[row] for of in domains) and all(selects(pod) for selects in selecting)
     # the first of a group of pods that select each other
-    first = not near.any() and all(_selects(s, term, case.pod, case.pod) for term in terms)
+    first = not near.any() and all(selects(case.pod) for selects in selecting)
     for of in domains:
         fails |= (of == 0) | ~(first | np.isin(of, of[near & (of > 0)]))
 
@@ -58,10 +59,11 @@ def affinity(case: Case) -> NodeCheck:
 def _elsewhere(s: Situation, terms: Iterable[Mapping[str, Any]], pod: Pod) -> str:
     """That such pods are in other namespaces, which the terms do not name."""
     named = [term for term in terms if not term.get("namespaces") and term.get("namespaceSelector") is None]
+    matching = [matcher(term.get("labelSelector")) for term in named]
     here = {
         bare(other["metadata"]["namespace"])
         for _, other in (s.bound if named else ())
-        if all(matches(term.get("labelSelector"), labels_of(other)) for term in named)
+        if all(matches(labels_of(other)) for matches in matching)
     } - {pod["metadata"]["namespace"]}
     return f"; such pods are in namespace {listed(sorted(here), 3)}, and its terms name no namespaces" if here else ""
 
@@ -70,7 +72,8 @@ def anti_affinity(case: Case) -> NodeCheck:
     """Nodes in whose domain there is a pod that the pod's anti-affinity excludes."""
     s = case.situation
     terms = _terms(case.pod, "podAntiAffinity")
-    near = [(t["topologyKey"], row, pod) for t in terms for row, pod in s.bound if _selects(s, t, case.pod, pod)]
+    selecting = [(term["topologyKey"], _selecting(s, term, case.pod)) for term in terms]
+    near = [(key, row, pod) for key, selects in selecting for row, pod in s.bound if selects(pod)]
     fails, workloads = _beside(s, near)
 
     def explain(mask: Mask, alone: Mask) -> Iterator[Cause]:
@@ -85,7 +88,7 @@ def existing_anti_affinity(case: Case) -> NodeCheck:
     """Nodes in whose domain there is a pod with an anti-affinity that excludes the pod."""
     s = case.situation
     every = [(term, row, pod) for row, pod in s.with_anti_affinity for term in _terms(pod, "podAntiAffinity")]
-    near = [(term["topologyKey"], row, pod) for term, row, pod in every if _selects(s, term, pod, case.pod)]
+    near = [(term["topologyKey"], row, pod) for term, row, pod in every if _selecting(s, term, pod)(case.pod)]
     fails, workloads = _beside(s, near)
 
     def explain(mask: Mask, alone: Mask) -> Iterator[Cause]:
@@ -121,7 +124,7 @@ def spread(case: Case) -> NodeCheck:
         counts = _pods_by_domain(case, constraint, domains, counted)
         min_domains = int(constraint.get("minDomains") or 1)
         fewest = 0 if len(counts) < min_domains else min(counts.values(), default=0)
-        most = fewest + int(constraint["maxSkew"]) - int(matches(constraint.get("labelSelector"), labels_of(case.pod)))
+        most = fewest + int(constraint["maxSkew"]) - int(matcher(constraint.get("labelSelector"))(labels_of(case.pod)))
         exceeded = (domains == 0) | np.isin(domains, [each for each, number in counts.items() if number > most])
         if (s.alive & exceeded).any():
             shown = ", ".join(
@@ -168,6 +171,7 @@ def _pods_by_domain(
     counts = Counter[int](dict.fromkeys(np.unique(domains[counted]).tolist(), 0))
     labels = labels_of(case.pod)
     same = {key: labels[key] for key in constraint.get("matchLabelKeys") or () if key in labels}
+    matches = matcher(constraint.get("labelSelector"))
     for row, pod in s.bound:
         if (
             counted[row]
@@ -175,7 +179,7 @@ def _pods_by_domain(
             and not pod["metadata"].get("deletionTimestamp")
         ):
             theirs = labels_of(pod)
-            if matches(constraint.get("labelSelector"), theirs) and same.items() <= theirs.items():
+            if matches(theirs) and same.items() <= theirs.items():
                 counts[int(domains[row])] += 1
     return counts
 
@@ -185,21 +189,21 @@ def _terms(pod: Pod, kind: str) -> list[Mapping[str, Any]]:
     return list(((pod["spec"].get("affinity") or {}).get(kind) or {}).get(REQUIRED) or ())
 
 
-def _selects(s: Situation, term: Mapping[str, Any], of: Pod, other: Pod) -> bool:
-    """Whether an affinity term of the pod `of` selects the pod `other`, by namespace and labels."""
-    return _in_namespaces(s, term, of, other["metadata"]["namespace"]) and matches(
-        term.get("labelSelector"), labels_of(other)
-    )
+def _selecting(s: Situation, term: Mapping[str, Any], of: Pod) -> Callable[[Pod], bool]:
+    """Says whether an affinity term of the pod `of` selects a pod, by namespace and labels."""
+    names, own = frozenset(term.get("namespaces") or ()), of["metadata"]["namespace"]
+    by_labels, matches = term.get("namespaceSelector"), matcher(term.get("labelSelector"))
+    if by_labels is None:
+        named = names or {own}
+        return lambda pod: pod["metadata"]["namespace"] in named and matches(labels_of(pod))
+    known, selects = s.snapshot.named("Namespace"), matcher(by_labels)
 
+    def selected(pod: Pod) -> bool:
+        namespace = pod["metadata"]["namespace"]
+        there = namespace in names or selects(labels_of(known.get(("", namespace)) or {"metadata": {}}))
+        return there and matches(labels_of(pod))
 
-def _in_namespaces(s: Situation, term: Mapping[str, Any], of: Pod, namespace: str) -> bool:
-    names: Iterable[str] = term.get("namespaces") or ()
-    selector = term.get("namespaceSelector")
-    if not names and selector is None:
-        return bool(namespace == of["metadata"]["namespace"])
-    if namespace in names:
-        return True
-    return matches(selector, labels_of(s.snapshot.named("Namespace").get(("", namespace)) or {"metadata": {}}))
+    return selected
 
 
 def _selector_text(selector: Any) -> str:
