@@ -178,8 +178,8 @@ def _problems(error: ValidationError, lines_of: Mapping[Location, int], model: t
 def _in_words(error: Any, location: Location, model: type[BaseModel]) -> str:
     if error["type"] == "extra_forbidden":
         keys = _known_keys(model, location[:-1])
-        if (now := _RENAMED.get(str(location[-1]))) in keys:
-            return f'unknown key; it is called "{now}" now'
+        if (now := _FORMER.get(str(location[-1]))) is not None:
+            return f"unknown key; {now}"
         known = f"unknown key; known here: {', '.join(keys)}"
         return suggestion(str(location[-1]), keys, 'unknown key; did you mean "{}"?', known)
     if error["type"] == "missing":
@@ -191,7 +191,11 @@ def _in_words(error: Any, location: Location, model: type[BaseModel]) -> str:
     return str(message) if about_section else f"saw {quoted(error['input'])}; {message}"
 
 
-_RENAMED = {"shadow": "dryRun"}
+_FORMER = {
+    "shadow": 'it is called "dryRun" now',
+    "pdbMissing": "remove it: doctor, policy diff and try name missing PodDisruptionBudgets now",
+}
+"""Keys of policies from before the first release."""
 _WANTED = {
     **dict.fromkeys(("model_type", "model_attributes_type", "dict_type"), "a map"),
     **dict.fromkeys(("tuple_type", "list_type", "set_type"), "a list"),
