@@ -243,27 +243,6 @@ def test_a_preference_that_no_node_can_meet_gives_a_warning(annotations: dict[st
     assert sorted(names(found)) == sorted(PLAIN)
 
 
-@pytest.mark.parametrize(
-    ("part", "key", "warning"),
-    [
-        pytest.param(
-            "annotations",
-            "gpu-models",
-            'there is no annotation "gpu-admission.io/gpu-models"; nearest: gpu-admission.io/gpu-model',
-            id="misspelt",
-        ),
-        pytest.param("annotations", "somebody-elses", None, id="another word"),
-        pytest.param(
-            "labels", "gpu-model", "gpu-admission.io/gpu-model is a label here: write it as an annotation", id="a label"
-        ),
-    ],
-)
-def test_a_misplaced_preference_gives_a_warning(part: str, key: str, warning: str | None) -> None:
-    made = pod("p")
-    made["metadata"][part] = {f"gpu-admission.io/{key}": "H100"}
-    assert placed(made, PlacementSettings()).warning == warning
-
-
 def test_pods_with_different_preferences_are_ranked_apart() -> None:
     of = state(POOLS)
     for _ in range(2):

@@ -2,6 +2,7 @@
 
 from functools import partial
 
+from webhook.admission.annotations import annotation_warning
 from webhook.admission.context import (
     Injected,
     NamespaceProfile,
@@ -19,7 +20,6 @@ from webhook.admission.context import (
 from webhook.admission.decision import IGNORED, Decision, Result
 from webhook.admission.earlier import as_written, outcomes_of_earlier
 from webhook.admission.record import encoded, record
-from webhook.admission.switches import switch_warning
 from webhook.framework.cluster_view import Cluster
 from webhook.framework.interface import Context
 from webhook.kube import bounds
@@ -70,7 +70,7 @@ def _decision(found: Injected, edit: Edit, context: Context, policy: Policy, pro
     warnings = (
         profile.warning,
         workload.warning,
-        switch_warning(context.pod.json),
+        annotation_warning(context.pod.json),
         *[outcome.warning for outcome in outcomes.values()],
     )
     result: Result = "unchanged"

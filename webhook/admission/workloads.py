@@ -10,6 +10,7 @@ from typing import Any, NamedTuple
 
 import orjson
 
+from webhook.admission.annotations import annotation_warning
 from webhook.admission.context import (
     MAX_FINDINGS,
     NamespaceProfile,
@@ -24,7 +25,6 @@ from webhook.admission.context import (
     without_none,
 )
 from webhook.admission.decision import IGNORED, Decision, UnitFinding
-from webhook.admission.switches import switch_warning
 from webhook.framework import interface
 from webhook.framework.as_stored import UNIT, as_stored
 from webhook.framework.cluster_view import Cluster
@@ -219,7 +219,7 @@ def _of_part(
     pod: Pod, context: Context, policy: Policy, profile: NamespaceProfile, changes: list[str | None]
 ) -> list[UnitFinding]:
     """The findings on a template that its controller completes: only what holds for whatever is added to it."""
-    changes += [context.workload.warning, switch_warning(pod)]
+    changes += [context.workload.warning, annotation_warning(pod)]
     return [*findings_of(AskedPod(pod, policy.gpus), context, policy.units[profile.name].of_parts)]
 
 
@@ -231,7 +231,7 @@ def _findings(
     The warnings of the injectors are appended to `changes`; what they would add is none.
     """
     pod = context.pod
-    changes += [context.workload.warning, switch_warning(pod.json)]
+    changes += [context.workload.warning, annotation_warning(pod.json)]
     if injectors := policy.injectors_for(profile.name, pod):
         found = injected(injectors, Edit(pod.json), context)
         changes += [outcome.warning for outcome in found.outcomes.values()]

@@ -30,16 +30,14 @@ from typing import Any, Final, NamedTuple
 
 from webhook.framework.cluster_view import Cluster, Expression, Preferred
 from webhook.kube.gpus import MODEL_LABELS, Gpus
-from webhook.kube.pod import DECISION, INJECTION, NODE_CHOICE, PREFERRED, REQUIRED, Pod, annotations_of, labels_of
+from webhook.kube.pod import PREFERRED, REQUIRED, Pod, annotations_of
 from webhook.nodes.nodes import Nodes
 from webhook.placement.constraints import Constraints, Term
 from webhook.placement.settings import Preference
-from webhook.text import nearest, quoted
+from webhook.text import quoted
 
 NODES: Final = "gpu-admission.io/preferred-nodes"
 MODELS: Final = "gpu-admission.io/gpu-model"
-_OURS: Final = "gpu-admission.io/"
-_KNOWN: Final = (NODES, MODELS, NODE_CHOICE, INJECTION)
 _MAX_NAMES: Final = 10
 _MAX_CHARACTERS: Final = 4096
 _ROOM: Final = 20
@@ -87,8 +85,7 @@ def preferences_of(pod: Pod, preferences: Sequence[Preference], workload: str) -
     annotations = annotations_of(pod)
     annotated = NODES in annotations or MODELS in annotations
     pools = [p for p in preferences if not p.classes or workload in p.classes]
-    misplaced = _misplaced(annotations, labels_of(pod))
-    if not annotated and not pools and not misplaced:
+    if not annotated and not pools:
         return None
     (nodes, node_warning), (models, model_warning) = _listed(annotations, NODES), _listed(annotations, MODELS)
     terms, weights = _affinity_terms(pod["spec"])
@@ -98,7 +95,7 @@ def preferences_of(pod: Pod, preferences: Sequence[Preference], workload: str) -
         models = models if keys.isdisjoint(MODEL_LABELS) else ()
         keys.update(MODEL_LABELS)
     policy = () if nodes else tuple([p.preferred for p in pools if keys.isdisjoint(p.keys)])
-    warning = node_warning or model_warning or misplaced
+    warning = node_warning or model_warning
     if not (nodes or models or policy or warning):
         return None
     return Preferences(nodes, models, policy, gcd(*weights) - 1 if weights else None, warning)
@@ -146,19 +143,6 @@ def _listed(annotations: Mapping[str, str], key: str) -> tuple[tuple[str, ...], 
     names = list(dict.fromkeys([name for part in text.split(",") if (name := part.strip())]))
     warning = f"{key} has {len(names)} names: the first {_MAX_NAMES} count" if len(names) > _MAX_NAMES else None
     return tuple(names[:_MAX_NAMES]), warning
-
-
-def _misplaced(annotations: Mapping[str, str], labels: Mapping[str, str]) -> str | None:
-    """A warning about a preference that is written where it has no effect."""
-    for key in (NODES, MODELS):
-        if key in labels and key not in annotations:
-            return f"{key} is a label here: write it as an annotation"
-    unknown = [key for key in annotations if key.startswith(_OURS) and key not in (*_KNOWN, DECISION)]
-    for key in unknown[:_MAX_NAMES]:
-        near = nearest(key.removeprefix(_OURS), [known.removeprefix(_OURS) for known in _KNOWN])
-        if near:
-            return f"there is no annotation {quoted(key)}; nearest: {_OURS}{near}"
-    return None
 
 
 def _affinity_terms(spec: Mapping[str, Any]) -> tuple[list[Mapping[str, Any]], list[int]]:

@@ -7,12 +7,15 @@ import orjson
 import pytest
 
 from tests.admission.reviews import POLICY, validated
+from tests.admission.templates import asked, deployment, policy
+from tests.admission.templates import validated as of_template
 from tests.builders import GPU, container, request
 from tests.controlplane.nodes import node
 from tests.controlplane.objects import pod
 from tests.state.objects import state
+from webhook.admission.annotations import annotation_warning
 from webhook.admission.pods import mutate
-from webhook.admission.switches import switch_warning
+from webhook.admission.response import warnings_of
 from webhook.admission.words import units
 from webhook.kube.pod import DECISION
 from webhook.placement.placer import Placer
@@ -51,15 +54,15 @@ def test_a_pod_is_not_left_alone(annotations: dict[str, str], labels: dict[str, 
     decision, after = decided(found)
     assert decision.placement.nodes[0].node == "a"
     assert "affinity" in after["spec"]
-    assert bool(switch_warning(found)) is bool(annotations or labels)
-    assert (switch_warning(found) in decision.warnings) is bool(annotations or labels)
+    assert bool(annotation_warning(found)) is bool(annotations or labels)
+    assert (annotation_warning(found) in decision.warnings) is bool(annotations or labels)
 
 
 @pytest.mark.parametrize("labels", [pytest.param({}, id="alone"), pytest.param({CHOICE: "off"}, id="beside a label")])
 def test_a_switch_with_an_effect_gets_no_warning(labels: dict[str, str]) -> None:
     found = made(**{CHOICE: "off"})
     found["metadata"]["labels"] = labels
-    assert switch_warning(found) is None
+    assert annotation_warning(found) is None
 
 
 def test_no_node_is_chosen_and_all_else_is_done() -> None:
@@ -99,6 +102,36 @@ def test_a_second_call_changes_nothing(key: str) -> None:
     assert mutate(request(after), POLICY, of.view(0), Placer(of)).patch is None
 
 
-def test_a_misspelt_switch_gets_the_nearest_one() -> None:
-    decision, _ = decided(made(**{"gpu-admission.io/node-choise": "off"}))
-    assert any("nearest: gpu-admission.io/node-choice" in warning for warning in decision.warnings)
+@pytest.mark.parametrize(
+    ("part", "key", "warning"),
+    [
+        pytest.param(
+            "annotations",
+            "gpu-models",
+            'there is no annotation "gpu-admission.io/gpu-models"; nearest: gpu-admission.io/gpu-model',
+            id="misspelt",
+        ),
+        pytest.param(
+            "annotations",
+            "node-choise",
+            'there is no annotation "gpu-admission.io/node-choise"; nearest: gpu-admission.io/node-choice',
+            id="a misspelt switch",
+        ),
+        pytest.param("annotations", "somebody-elses", None, id="another word"),
+        pytest.param(
+            "labels",
+            "gpu-model",
+            "gpu-admission.io/gpu-model is a label here and has no effect: write it as an annotation",
+            id="a label",
+        ),
+    ],
+)
+def test_what_has_no_effect_is_said_of_a_pod_and_of_a_template(part: str, key: str, warning: str | None) -> None:
+    found = made()
+    found["metadata"][part] = {f"gpu-admission.io/{key}": "off"}
+    assert annotation_warning(found) == warning
+    template = deployment()
+    template["spec"]["template"]["metadata"] = found["metadata"]
+    for warnings in (decided(found)[0].warnings, warnings_of(of_template(asked(template), policy()))):
+        assert any("gpu-admission.io/" in text for text in warnings) is (warning is not None)
+        assert warning is None or warning in warnings
