@@ -157,7 +157,7 @@ def without_devices(found: Json) -> Json:
 ROWS_REFUSED: dict[str, list[tuple[str, Json]]] = {}
 """By the module of a rule that denies: the pods of all tables in which it finds something, each with what it shows. Pods with
 GPUs, which are asked about in any case, also without them."""
-for _shows, (_, _row, _, _) in ROWS.items():
+for _shows, (_, _row, _, _) in [(str(each.id), each.values) for each in ROWS]:
     for _body in (_row.pod, without_devices(_row.pod)):
         _case = Case(_body, _row.context._replace(pod=AskedPod(_body, GPUS)))
         for _name, _rule in RULES.items():
