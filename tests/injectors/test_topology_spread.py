@@ -71,6 +71,9 @@ HARD_HOST = Constraint(key=HOST, when_unsatisfiable="DoNotSchedule")
         ),
         pytest.param(replica(owner="RayCluster"), SPREAD, "gang", id="a gang"),
         pytest.param(
+            replica(schedulerName="slurm-bridge"), SPREAD, "otherScheduler", id="a scheduler that may refuse it"
+        ),
+        pytest.param(
             replica(LABELS | {"leaderworkerset.sigs.k8s.io/name": "k"}, owner="StatefulSet"),
             SPREAD,
             "gang",

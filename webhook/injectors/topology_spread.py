@@ -21,8 +21,9 @@ another signature, and who groups pods by it (Kueue) would refuse them. A pod of
 
 By default all constraints are ScheduleAnyway, so that no pod waits because of us. Karpenter takes even these as requirements, and
 would add a machine for every few pods. So where it makes nodes only those with DoNotSchedule are added, and pods are spread by
-the chosen node alone. In mode `antiAffinity` the pod gets a preferred pod anti-affinity over hosts instead, with the same
-selector.
+the chosen node alone. The same holds for other schedulers: what they do with a preference is not known, and slurm-bridge refuses
+pods with any constraint (internal/admission/admission.go). In mode `antiAffinity` the pod gets a preferred pod anti-affinity over
+hosts instead, with the same selector.
 
 Fields: spec.topologySpreadConstraints, or spec.affinity.podAntiAffinity. KEP-895, KEP-3243.
 
@@ -30,8 +31,8 @@ Read by:
     kube-scheduler: scores nodes by it; filters them with `DoNotSchedule`
     cluster-autoscaler: reads `DoNotSchedule` only
     Karpenter: takes `ScheduleAnyway` for required first, so where Karpenter runs only `DoNotSchedule` is added
-    Kueue, KAI, Volcano, YuniKorn: Volcano scores nodes by it, YuniKorn filters them by `DoNotSchedule`, KAI does not read
-      it
+    Kueue, KAI, Volcano, YuniKorn: pods of other schedulers get only those with `DoNotSchedule`. Volcano scores nodes by them,
+      YuniKorn filters nodes by them, KAI does not read them
     descheduler: [may evict by it](#descheduler)
     quotas and others: the scheduler places pods with a constraint one by one (KEP-5598)
 """
@@ -44,7 +45,7 @@ from pydantic import AfterValidator, Field
 from webhook.framework.interface import Context, Edit, Injector, LabelKey, Outcome, Settings
 from webhook.framework.node_terms import CONSTRAINTS, NEUTRAL
 from webhook.kube.pod import HOSTNAME as HOST
-from webhook.kube.pod import PREFERRED, ZONE, Owner, in_pod_group
+from webhook.kube.pod import PREFERRED, SCHEDULER, ZONE, Owner, in_pod_group
 from webhook.kube.record import outcome_of
 from webhook.kube.workload_kinds import GANGS, workload_kind
 
@@ -98,6 +99,7 @@ class TopologySpread(Injector):
         "nodeIsFixed": "not spread: one node is required",
         "noOwner": "not spread: no controller made it, so it has no replicas",
         "podAffinity": "not spread: it has pod affinity of its own",
+        "otherScheduler": "not spread by constraints: another scheduler places it",
         "podGroup": "not spread: the scheduler places its pod group as a whole",
         "parts": "not spread: it asks for parts of GPUs, which another scheduler may place",
         "gang": "not spread: its pods work together",
@@ -148,11 +150,12 @@ class TopologySpread(Injector):
         if workload_kind(context.pod.labels, context.pod.owner.kind) in GANGS:
             return Outcome("gang")
         wanted = self.constraints
-        if context.cluster.requires_preferences:
+        other = (context.pod.spec.get("schedulerName") or SCHEDULER) != SCHEDULER
+        if other or context.cluster.requires_preferences:
             hard = [each for each in wanted if each.when_unsatisfiable == "DoNotSchedule"]
             wanted = tuple(hard) if self.mode == "constraints" else ()
             if not wanted:
-                return Outcome("autoscaler")
+                return Outcome("otherScheduler" if other else "autoscaler")
         selector = _selector(context, context.pod.owner)
         if not selector:
             return Outcome("noLabels")
