@@ -16,8 +16,8 @@ there. The others get `void`. With another scheduler the annotation has no meani
 
 `everyPod` does the same for pods without any GPU. These may go to nodes of any vendor, so they also get variables of others
 (`inEveryPod`): that of Iluvatar, whose runtime gives all devices to a container without it, and that of Ascend. Those of AMD and
-Gaudi are not among them: their runtimes then ask a tracker or run a hook, which may fail. The shipped webhook configuration does
-not send these pods to us; the component `manifests/components/every-pod` changes that.
+Gaudi are not among them, since they make their runtimes ask a tracker or run a hook, which may fail. The shipped webhook
+configuration does not send these pods to us; the component `manifests/components/every-pod` changes that.
 
 Fields: env of spec.containers and spec.initContainers without a GPU limit. Source: NVIDIA/nvidia-container-toolkit
 internal/config/image/cuda_image.go (VisibleDevices, IsLegacy); of other vendors, docs/vendors.md.

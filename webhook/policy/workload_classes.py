@@ -58,7 +58,7 @@ class ClassRule(Settings):
     """and the pod belongs to a workload of one of these kinds; left out: any kind, or none. It is the kind of the pod's
     controller. A label tells the pods of a Notebook or LeaderWorkerSet from those of another StatefulSet, the pods of a
     JobSet from those of another Job, and the pods of a RayService from those of another RayCluster. The pods of a DaemonSet
-    are a service: they run until they are removed, and one that gives way can go to no other node."""
+    are a service: they run until they are removed, and one that is preempted can go to no other node."""
     namespaces: tuple[str, ...] = _EVERYWHERE
     """and its namespace is entitled to the class: name patterns, or the keys of labels that it has; []: no namespace. The
     pod's author writes the pod's label, so limit the namespaces if classes differ in priority. For a pod that is not

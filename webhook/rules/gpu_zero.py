@@ -1,4 +1,4 @@
-"""No container has a limit of 0 GPUs, where that is not meant.
+"""A limit of 0 GPUs is pointed out, since it gives the container none.
 
 Charts write `nvidia.com/gpu: 0` where their GPU is switched off. No pod is refused for it; the injector voidDevices hides the
 GPUs of the node.

@@ -5,7 +5,7 @@ server keeps the shipped classes that preempt from namespaces that have not opte
 
 Fields read:   spec.priorityClassName, spec.priority
 Allowed:       none; a PriorityClass that exists, or whose value the API server has written into the pod, unless `reserved`
-               keeps it for other namespaces, or it is that of a class of workload (`classes`) to which only others are entitled
+               keeps it for other namespaces, or the namespace is not entitled to its class of workload (`classes`)
 Refused:       a PriorityClass that the cluster does not have, or that other namespaces alone may use; `system-*` in all
                namespaces (this webhook is not called for kube-system)
 Warned about:  none in a pod of a pod group (KEP-4671) whose label asks for a class of workload: the scheduler takes no group

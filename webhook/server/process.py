@@ -126,14 +126,25 @@ class Process:
         )
         metrics.gauge("cluster_fresh", "1 if nodes may be chosen.", lambda: float(state.fresh(time.monotonic())))
         metrics.gauges(
-            "reservations", "Pods with reserved resources.", "state", lambda: dict(state.ledger.counts._asdict())
+            "reservations",
+            "Pods with reserved resources: reserved (not seen yet) or seen.",
+            "state",
+            lambda: dict(state.ledger.counts._asdict()),
         )
-        metrics.counters("choices", "Bound pods with a reservation, by node.", "outcome", lambda: state.ledger.honoured)
+        bound = (
+            "Bound pods with a reservation: on the first node of the ranking, on another ranked one, or on an other."
+        )
+        metrics.counters("choices", bound, "outcome", lambda: state.ledger.honoured)
         refused = "Refused objects, by the namespace that has opted in."
         metrics.counters("refusals", refused, "namespace", self.refused.counts)
         declined = "Reservations not made: too many of one namespace wait for their pods to be seen."
         metrics.counters("reservations_declined", declined, "reason", lambda: {"unseen": state.ledger.parts.declined})
-        metrics.counters("reservations_ended", "How reservations ended.", "end", lambda: state.ledger.ended)
+        metrics.counters(
+            "reservations_ended",
+            "How reservations ended: bound, gone, expired, unschedulable, or left for another node.",
+            "end",
+            lambda: state.ledger.ended,
+        )
         left = "Seconds until the certificate that is served ends."
         metrics.gauge("certificate_seconds_left", left, lambda: self.live.seconds_left(datetime.now(UTC)))
         lifetime = "Seconds from the beginning of the certificate that is served to its end."
