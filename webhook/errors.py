@@ -44,5 +44,5 @@ class ApiError(GpuAdmissionError):
         self.reason = reason
 
 
-class NotTold(GpuAdmissionError):
+class NotRead(GpuAdmissionError):
     """A part of an expression that selects devices is not evaluated here, or has no value: Kubernetes decides."""

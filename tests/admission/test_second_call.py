@@ -2,6 +2,7 @@
 
 The pods are as the real webhooks leave them: JobSet pkg/webhooks/pod_webhook.go, LeaderWorkerSet pkg/webhooks/pod_webhook.go,
 Kueue pkg/controller/jobs/pod/pod_webhook.go; a sidecar as Istio injects it.
+Over 500 lines, since each webhook that comes after ours leaves another pod.
 Covers admission.earlier.
 """
 

@@ -1,4 +1,7 @@
-"""Warnings, changes and refusals when a workload is applied, before its controller creates the pods; and how many they are."""
+"""Warnings, changes and refusals when a workload is applied, before its controller creates the pods; and how many they are.
+
+Over 500 lines, since both hooks decide about one template, by the same state.
+"""
 
 from collections.abc import Callable
 from copy import deepcopy

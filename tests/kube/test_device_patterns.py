@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from tests.kube import google_cel
-from webhook.errors import NotTold
+from webhook.errors import NotRead
 from webhook.kube.device_patterns import Pattern
 from webhook.kube.device_selectors import Facts
 
@@ -46,7 +46,7 @@ def test_told(pattern: str, found: list[str], missed: list[str]) -> None:
     ],
 )  # fmt: skip
 def test_not_told(pattern: str) -> None:
-    with pytest.raises(NotTold):
+    with pytest.raises(NotRead):
         Pattern(pattern)
 
 
@@ -78,7 +78,7 @@ PIECES = [
 def test_what_is_told_is_what_re2_says(pattern: str, text: str) -> None:
     try:
         found = Pattern(pattern).found_in(text)
-    except NotTold:
+    except NotRead:
         return
     facts = Facts("d", {"d/t": text}, {})
     assert google_cel.decided(f'device.attributes["d"].t.matches(r"{pattern}")', facts, ["d"]) is found

@@ -67,3 +67,19 @@ def test_of_files_and_before_opting_in_it_is_a_finding(tmp_path: Path, file: Any
 def test_without_the_budgets_of_the_cluster_nothing_is_said(file: Any) -> None:
     tried = call("try", "--offline", "-n", "team", "-f", file(deployment("chat", 2, labels=LABELS)))
     assert "PodDisruptionBudget" not in tried.stdout
+
+
+@pytest.mark.parametrize(("strategy", "serves"), [("apart", True), ("spread", True), ("pack", False)])
+def test_a_class_of_the_policy_serves_if_its_replicas_are_spread(
+    file: Any, tmp_path: Path, strategy: str, serves: bool
+) -> None:
+    policy = file(
+        {
+            "classes": [{"class": "chat", "labels": {"app": ["chat"]}}],
+            "profiles": {"default": {"placement": {"strategies": {"chat": strategy}}}},
+        },
+        name="policy.yaml",
+    )
+    known, manifest = write(tmp_path, *CLUSTER, OPTED_IN), file(deployment("chat", 2, labels={"app": "chat"}))
+    tried = call("try", "-f", manifest, "-n", "team", "--from", known, "--policy", policy)
+    assert (SAID in tried.stdout) is serves, tried.output

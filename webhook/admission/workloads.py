@@ -99,8 +99,8 @@ def mutate(request: Request, policy: Policy, cluster: Cluster, placer: Placer | 
             return _decide(review, changed, early, deny=True)
     if not operations:
         return IGNORED
-    told = without_none(*warnings)
-    return Decision("patched", profile.name, policy=policy.hash, patch=orjson.dumps(operations), warnings=told)
+    patch = orjson.dumps(operations)
+    return Decision("patched", profile.name, policy=policy.hash, patch=patch, warnings=without_none(*warnings))
 
 
 def _add_limits(edit: Edit, template: Template, policy: Policy) -> None:
@@ -155,7 +155,7 @@ def _decide(review: _Review, changed: list[Template], early: Sequence[UnitFindin
     """The decision by the findings in `early` and those of all rules on the templates."""
     policy, profile, workload = review.policy, review.profile, ""
     findings = [*early]
-    changes: list[str | None] = []
+    warnings: list[str | None] = []
     for template in changed:
         if review.exempts(template):
             continue
@@ -163,20 +163,20 @@ def _decide(review: _Review, changed: list[Template], early: Sequence[UnitFindin
         context = review.context(template, stored, review.placer)
         workload = context.workload.name
         found = (
-            _of_part(template.pod, context, policy, profile, changes)
+            _of_part(template.pod, context, policy, profile, warnings)
             if template.completed
             else [
                 *[UnitFinding(UNIT, "foretold", refusal) for refusal in refusals],
-                *_findings(context, policy, profile, changes),
+                *_findings(context, policy, profile, warnings),
             ]
         )
         in_template = [_in_template(each, template) for each in found]
         findings += [each for each in in_template if each not in early]
     refused = any(each.action != "warn" for each in findings)
-    warnings = without_none(profile.warning, *(() if refused else changes))
+    said = without_none(profile.warning, *(() if refused else warnings))
     if not deny:
         findings = [each._replace(action="foretold") if each.action == "deny" else each for each in findings]
-    return decided(review.request, findings, policy, profile, workload)._replace(warnings=warnings)
+    return decided(review.request, findings, policy, profile, workload)._replace(warnings=said)
 
 
 def _changed(
@@ -216,25 +216,25 @@ def _compared(template: Template) -> tuple[Any, Any]:
 
 
 def _of_part(
-    pod: Pod, context: Context, policy: Policy, profile: NamespaceProfile, changes: list[str | None]
+    pod: Pod, context: Context, policy: Policy, profile: NamespaceProfile, warnings: list[str | None]
 ) -> list[UnitFinding]:
     """The findings on a template that its controller completes: only what holds for whatever is added to it."""
-    changes += [context.workload.warning, annotation_warning(pod)]
+    warnings += [context.workload.warning, annotation_warning(pod)]
     return [*findings_of(AskedPod(pod, policy.gpus), context, policy.units[profile.name].of_parts)]
 
 
 def _findings(
-    context: Context, policy: Policy, profile: NamespaceProfile, changes: list[str | None]
+    context: Context, policy: Policy, profile: NamespaceProfile, warnings: list[str | None]
 ) -> Iterator[UnitFinding]:
     """The findings of the rules on the pod after the injectors, and what the API server refuses then.
 
-    The warnings of the injectors are appended to `changes`; what they would add is none.
+    The warnings of the injectors are appended to `warnings`; what they would add gives none.
     """
     pod = context.pod
-    changes += [context.workload.warning, annotation_warning(pod.json)]
+    warnings += [context.workload.warning, annotation_warning(pod.json)]
     if injectors := policy.injectors_for(profile.name, pod):
         found = injected(injectors, Edit(pod.json), context)
-        changes += [outcome.warning for outcome in found.outcomes.values()]
+        warnings += [outcome.warning for outcome in found.outcomes.values()]
         pod = found.pod
     context = context._replace(claimed=context.cluster.claimed(pod.json, context.namespace))
     yield from findings_of(pod, context, policy.units[profile.name].checks)

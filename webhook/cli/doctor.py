@@ -93,8 +93,8 @@ def summary(snapshot: Snapshot, page: Iterable[Result]) -> list[str]:
     answered = [each.text for each in ours if (each.check, each.state) == ("failOpen", "ok")]
     broken = sum(each.state == "broken" for each in ours)
     unknown = list(dict.fromkeys(each.check for each in ours if each.state == "unknown"))
-    untold = f"{len(unknown)} of {plural(len(states), 'check')} could not be made" if unknown else "nothing is broken"
-    head = [f"{broken} broken" if broken else untold, *answered]
+    unmade = f"{len(unknown)} of {plural(len(states), 'check')} could not be made" if unknown else "nothing is broken"
+    head = [f"{broken} broken" if broken else unmade, *answered]
     by_url = ", as it is called by URL" if states.get("endpoints") == "unknown" and is_called_by_url(snapshot) else ""
     known = _sums([each for each in ours if each.state in ("warn", "ok")])
     lines = [f"the webhook: {', and '.join(head)}; {known}"]

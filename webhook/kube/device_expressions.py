@@ -31,7 +31,7 @@ from collections.abc import Callable
 from operator import ge, gt, le, lt
 from typing import Any, Final, NamedTuple
 
-from webhook.errors import NotTold
+from webhook.errors import NotRead
 from webhook.kube import device_functions as functions
 from webhook.kube.device_functions import GLOBAL, MEMBERS, Function, Quantity
 from webhook.kube.device_patterns import Pattern
@@ -88,7 +88,7 @@ class Expression(NamedTuple):
 
 
 def parsed(of: list[Token]) -> Expression:
-    """The expression of these tokens. Raises NotTold."""
+    """The expression of these tokens. Raises NotRead."""
     reader = _Reader(of)
     tree = reader.whole()
     return Expression(tree.run, tree.steps, tree.by_length, tuple(dict.fromkeys(reader.paths)))
@@ -108,7 +108,7 @@ class _Reader:
     def whole(self) -> Node:
         found = self._expression()
         if self._tokens[self._at][0] != "end":
-            raise NotTold
+            raise NotRead
         return found._replace(steps=found.steps + found.by_length * self._longest)
 
     # --- tokens -------------------------------------------------------------------------------------------------------
@@ -125,19 +125,19 @@ class _Reader:
 
     def _expect(self, sign: str) -> None:
         if not self._take(sign):
-            raise NotTold
+            raise NotRead
 
     def _name(self) -> str:
         kind, text = self._tokens[self._at]
         if kind != "name" or text in _KEYWORDS:
-            raise NotTold
+            raise NotRead
         self._at += 1
         return text
 
     def _new_name(self) -> str:
         name = self._name()
         if name in _TAKEN:
-            raise NotTold
+            raise NotRead
         return name
 
     def _text(self) -> str:
@@ -151,7 +151,7 @@ class _Reader:
     def _expression(self) -> Node:
         self._depth += 1
         if self._depth > _MAX_DEPTH:
-            raise NotTold
+            raise NotRead
         found = self._any()
         if self._take("?"):
             yes = self._any()
@@ -251,7 +251,7 @@ class _Reader:
         if text == "[":
             return self._list()
         if kind != "name":
-            raise NotTold
+            raise NotRead
         if text in self._names:
             return self._names[text]
         if text == "device":
@@ -266,7 +266,7 @@ class _Reader:
         while not self._take("]"):
             entries.append(self._expression())
             if entries[-1].entries or not self._sees(",", "]"):
-                raise NotTold
+                raise NotRead
             self._take(",")
         if all([each.literal is not None for each in entries]):
             made = tuple([each.literal for each in entries])
@@ -282,14 +282,14 @@ class _Reader:
             if not self._sees(")"):
                 self._expect(",")
                 if self._sees(")"):
-                    raise NotTold
+                    raise NotRead
         return found
 
     def _function(self, table: dict[tuple[str, int], Function], name: str, of: list[Node]) -> Node:
         arguments = self._arguments()
         function = table.get((name, len(arguments)))
         if function is None:
-            raise NotTold
+            raise NotRead
         every = [*of, *arguments]
         made = node(applied(function.call, *every), *every, steps=function.steps)
         return made._replace(by_length=made.by_length + function.by_length)
@@ -315,7 +315,7 @@ class _Reader:
 
     def _loop(self, over: Node, name: str) -> Node:
         if self._in_loop:
-            raise NotTold
+            raise NotRead
         variable = self._new_name()
         self._expect(",")
         self._in_loop = True
@@ -342,14 +342,14 @@ class _Reader:
             self._expect(".")
             optional, text, dotted = bool(self._take("?")), self._name(), True
             if self._sees("("):
-                raise NotTold
+                raise NotRead
         if not path.part:
             if optional or not dotted:
-                raise NotTold
+                raise NotRead
             return self._of_device(text)
         if path.domain is None:
             if dotted:
-                raise NotTold
+                raise NotRead
             return path._replace(domain=text, optional=optional)
         return path._replace(name=text, optional=path.optional or optional, dotted=dotted)
 
@@ -360,19 +360,19 @@ class _Reader:
             return Node(lambda facts, _: facts.shared)
         if name in ("attributes", "capacity"):
             return Path(name)
-        raise NotTold
+        raise NotRead
 
     def _valued(self, found: Node | Path) -> Node:
         """The value at a path."""
         if isinstance(found, Node):
             return found
         if found.optional:
-            raise NotTold
+            raise NotRead
         return self._read(found)
 
     def _read(self, path: Path) -> Node:
         if not path.name:
-            raise NotTold
+            raise NotRead
         name = self._named(path)
         if path.part == "capacity":
             return Node(lambda facts, _: Quantity(there(facts.capacity.get(name))), steps=2)
@@ -395,7 +395,7 @@ class _Reader:
 
     def _within(self, one: Node, group: Path) -> Node:
         if type(one.literal) is not str or group.optional or not group.part:
-            raise NotTold
+            raise NotRead
         found = group._replace(domain=one.literal) if group.domain is None else group._replace(name=one.literal)
         return self._is_there(found)
 
@@ -403,7 +403,7 @@ class _Reader:
         path = self._member()
         self._expect(")")
         if not isinstance(path, Path) or path.optional or not (path.name and path.dotted):
-            raise NotTold
+            raise NotRead
         return self._is_there(path)
 
     def _optional(self, path: Path, name: str) -> Node:
@@ -413,7 +413,7 @@ class _Reader:
         if name == "value" and not arguments:
             return value
         if name != "orValue" or len(arguments) != 1:
-            raise NotTold
+            raise NotRead
         first, second, is_there = value.run, arguments[0].run, has_it.run
 
         def either(facts: Facts, entry: Any) -> Any:
@@ -431,7 +431,7 @@ class _Reader:
         path = self._member()
         self._expect(",")
         if not isinstance(path, Path) or path.optional:
-            raise NotTold
+            raise NotRead
         return self._where(variable, path)
 
     def _where(self, variable: str, value: Node | Path) -> Node:

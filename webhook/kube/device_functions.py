@@ -2,7 +2,7 @@
 
 Follows CEL's language definition and k8s.io/apiserver/pkg/cel/library: quantity.go and semverlib.go. Each takes values of
 devices and literals, and none makes a text or a list that is longer than those it takes. Where CEL reports an error, or where
-equality depends on the side, it raises NotTold.
+equality depends on the side, it raises NotRead.
 """
 
 import re
@@ -10,7 +10,7 @@ from collections.abc import Callable
 from contextlib import suppress
 from typing import Any, Final, NamedTuple
 
-from webhook.errors import NotTold, QuantityError
+from webhook.errors import NotRead, QuantityError
 from webhook.kube.quantity import Number, parse_quantity
 
 _SEMVER: Final = re.compile(
@@ -66,10 +66,10 @@ def semver(text: str, normalize: bool = False) -> re.Match[str] | None:
 def equal(one: Any, other: Any) -> bool:
     if type(one) is not type(other):
         if {type(one), type(other)} & {Version, Quantity}:
-            raise NotTold  # false or an error, by the side on which it stands
+            raise NotRead  # false or an error, by the side on which it stands
         return False
     if type(one) is Quantity and (one.made or other.made):
-        raise NotTold
+        raise NotRead
     if type(one) is tuple:
         return len(one) == len(other) and all([equal(*pair) for pair in zip(one, other, strict=True)])
     return bool(one.order == other.order) if type(one) is Version else bool(one == other)
@@ -82,7 +82,7 @@ def differs(one: Any, other: Any) -> bool:
 def ordered(meets: Callable[[Any, Any], bool]) -> Callable[[Any, Any], bool]:
     def compare(one: Any, other: Any) -> bool:
         if type(one) is not type(other) or type(one) not in _COMPARED:
-            raise NotTold
+            raise NotRead
         return meets(one, other)
 
     return compare
@@ -98,7 +98,7 @@ def calculated(sign: str) -> Callable[[Any, Any], int]:
     def calculate(one: Any, other: Any) -> int:
         a, b = _typed(one, int), _typed(other, int)
         if sign in "/%" and b == 0:
-            raise NotTold
+            raise NotRead
         if sign in "/%":
             quotient = abs(a) // abs(b) * (1 if (a < 0) == (b < 0) else -1)
             return whole(quotient if sign == "/" else a - quotient * b)
@@ -117,7 +117,7 @@ def opposite(value: Any) -> int:
 
 def whole(number: int) -> int:
     if not -(2**63) <= number < 2**63:
-        raise NotTold
+        raise NotRead
     return number
 
 
@@ -133,7 +133,7 @@ def entries(value: Any) -> tuple[Scalar, ...]:
 
 def _typed(value: Any, kind: type) -> Any:
     if type(value) is not kind:
-        raise NotTold
+        raise NotRead
     return value
 
 
@@ -142,7 +142,7 @@ def _typed(value: Any, kind: type) -> Any:
 
 def _size(value: Any) -> int:
     if type(value) not in (str, tuple):
-        raise NotTold
+        raise NotRead
     return len(value)
 
 
@@ -166,7 +166,7 @@ def _quantity(text: Any) -> Quantity:
     try:
         return Quantity(parse_quantity(_typed(text, str)))
     except QuantityError:
-        raise NotTold from None
+        raise NotRead from None
 
 
 def _is_quantity(text: Any) -> bool:
@@ -179,7 +179,7 @@ def _is_quantity(text: Any) -> bool:
 def _version(text: Any, normalize: Any = False) -> Version:
     match = semver(_typed(text, str), _typed(normalize, bool))
     if match is None:
-        raise NotTold
+        raise NotRead
     return Version(match.group())
 
 
@@ -208,7 +208,7 @@ def _is_integer(value: Any) -> bool:
 
 def _integer(value: Any) -> int:
     if not _is_integer(value):
-        raise NotTold
+        raise NotRead
     return int(value.number)
 
 

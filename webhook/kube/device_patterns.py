@@ -1,6 +1,6 @@
 """Regular expressions of `matches` in expressions that select devices.
 
-A pattern of a tenant is not run by a library: an automaton is made of it, whose size and work are known before. Told are
+A pattern of a tenant is not run by a library: an automaton is made of it, whose size and work are known before. It reads
 literal characters, `.`, classes such as `[^a-z0-9_]`, `\\d`, `\\w`, `\\s` and their opposites, groups `( )` and `(?: )`,
 alternatives, the repetitions `*`, `+` and `?`, and anchors at the ends of the pattern or of one of its outermost alternatives.
 All else (counts, flags, words, classes of Unicode, and what is no pattern) is not read.
@@ -13,7 +13,7 @@ import string
 from collections.abc import Iterator
 from typing import Final, NamedTuple
 
-from webhook.errors import NotTold
+from webhook.errors import NotRead
 
 MAX_PLACES: Final = 64
 """Maximum number of characters and classes in a pattern."""
@@ -60,7 +60,7 @@ class _Alternative(NamedTuple):
 
 
 class Pattern:
-    """A pattern. Raises NotTold."""
+    """A pattern. Raises NotRead."""
 
     def __init__(self, text: str) -> None:
         self._text, self._at, self._depth = text, 0, 0
@@ -74,7 +74,7 @@ class Pattern:
         while self._take("|"):
             self._alternatives.append(self._outermost())
         if self._at < len(text):
-            raise NotTold
+            raise NotRead
 
     @property
     def size(self) -> int:
@@ -111,7 +111,7 @@ class Pattern:
 
     def _next(self) -> str:
         if self._at == len(self._text):
-            raise NotTold
+            raise NotRead
         self._at += 1
         return self._text[self._at - 1]
 
@@ -141,7 +141,7 @@ class Pattern:
             return found
         self._at += 1
         if self._peek() in ("*", "+", "?"):
-            raise NotTold
+            raise NotRead
         if sign != "?":
             self._may_follow(found.last, found.first)
         return found if sign == "+" else found._replace(empty=True)
@@ -157,25 +157,25 @@ class Pattern:
         if character == ".":
             return self._place(_Set(frozenset("\n"), negated=True))
         if character in _SPECIAL:
-            raise NotTold
+            raise NotRead
         return self._place(_Set(frozenset(character)))
 
     def _group(self) -> _Part:
         self._depth += 1
         if (self._take("?") and not self._take(":")) or self._depth > _MAX_DEPTH:
-            raise NotTold
+            raise NotRead
         found = self._sequence()
         while self._take("|"):
             other = self._sequence()
             found = _Part(found.empty or other.empty, found.first | other.first, found.last | other.last)
         if not self._take(")"):
-            raise NotTold
+            raise NotRead
         self._depth -= 1
         return found
 
     def _place(self, characters: _Set) -> _Part:
         if len(self._follow) == MAX_PLACES:
-            raise NotTold
+            raise NotRead
         bit = 1 << len(self._follow)
         self._follow.append(0)
         if len(characters.characters) == 1 and not (characters.ranges or characters.negated):
@@ -192,7 +192,7 @@ class Pattern:
         if character.lower() in _CLASSES:
             return _Set(_CLASSES[character.lower()], negated=True)
         if character not in string.punctuation:
-            raise NotTold
+            raise NotRead
         return _Set(frozenset(character))
 
     def _class(self) -> _Set:
@@ -202,11 +202,11 @@ class Pattern:
             if not self._take("-"):
                 characters |= one
             elif len(one) > 1 or len(other := self._member()) > 1 or min(one) > min(other):
-                raise NotTold
+                raise NotRead
             else:
                 ranges.append((min(one), min(other)))
         if not (characters or ranges):
-            raise NotTold
+            raise NotRead
         return _Set(frozenset(characters), tuple(ranges), negated)
 
     def _member(self) -> frozenset[str]:
@@ -215,10 +215,10 @@ class Pattern:
         if character == "\\":
             found = self._escaped()
             if found.negated:
-                raise NotTold
+                raise NotRead
             return found.characters
         if character in "[]-^":
-            raise NotTold
+            raise NotRead
         return frozenset(character)
 
 

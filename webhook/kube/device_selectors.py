@@ -9,7 +9,7 @@ from collections.abc import Mapping
 from contextlib import suppress
 from typing import Any, Final, NamedTuple
 
-from webhook.errors import NotTold, QuantityError
+from webhook.errors import NotRead, QuantityError
 from webhook.kube.device_expressions import Expression, parsed
 from webhook.kube.device_functions import Scalar, Version, semver
 from webhook.kube.device_tokens import Token, reading, tokens
@@ -108,7 +108,7 @@ class Selector:
         self._parsed: Expression | None = None
         self._tokens: list[Token] = []
         """Empty once they are read, or if they are not of an expression that can be read."""
-        with suppress(NotTold):
+        with suppress(NotRead):
             self._tokens = tokens(expression)
         self.size = 4 * len(expression) + _TOKEN_BYTES * (1 + len(self._tokens))
         """An upper bound on its memory in bytes."""
@@ -116,7 +116,7 @@ class Selector:
     def read(self, work: Work | None = None) -> Expression | None:
         """What it says; None if that cannot be read, or would need more `work` than is left."""
         if self._tokens and (work is None or work.take(reading(self._tokens))):
-            with suppress(NotTold):
+            with suppress(NotRead):
                 self._parsed = parsed(self._tokens)
             self._tokens = []
         return self._parsed
@@ -130,7 +130,7 @@ class Selector:
             return None
         try:
             found = expression.run(facts, None)
-        except NotTold:
+        except NotRead:
             return None
         return found if type(found) is bool else None
 

@@ -3,7 +3,7 @@
 import re
 from typing import Final
 
-from webhook.errors import NotTold
+from webhook.errors import NotRead
 
 MAX_EXPRESSION: Final = 10 << 10
 """Maximum length of an expression (CELSelectorExpressionMaxLength)."""
@@ -31,9 +31,9 @@ Token = tuple[str, str]
 
 
 def tokens(expression: str) -> list[Token]:
-    """The kind and the text of each token. Raises NotTold."""
+    """The kind and the text of each token. Raises NotRead."""
     if len(expression) > MAX_EXPRESSION:
-        raise NotTold
+        raise NotRead
     found, place = list[Token](), 0
     while len(found) <= MAX_TOKENS:
         match = _TOKEN.match(expression, place)
@@ -43,7 +43,7 @@ def tokens(expression: str) -> list[Token]:
         found.append((kind, match[kind]))
         if kind == "end":
             return found
-    raise NotTold
+    raise NotRead
 
 
 def reading(of: list[Token]) -> int:
@@ -54,23 +54,23 @@ def reading(of: list[Token]) -> int:
 
 def number_of(text: str) -> int:
     if len(text) > 19:
-        raise NotTold
+        raise NotRead
     return int(text)
 
 
 def text_of(token: Token) -> str:
-    """The text that a token stands for. Raises NotTold if it stands for none, or for a long one."""
+    """The text that a token stands for. Raises NotRead if it stands for none, or for a long one."""
     kind, text = token
     if kind == "raw":
         text = text[2:-1]
     elif kind != "text":
-        raise NotTold
+        raise NotRead
     elif "\\" in text:
         if {*_ESCAPED.findall(text)} - {*_ESCAPES}:
-            raise NotTold
+            raise NotRead
         text = _ESCAPED.sub(lambda match: _ESCAPES[match[1]], text[1:-1])
     else:
         text = text[1:-1]
     if len(text) > MAX_TEXT:
-        raise NotTold
+        raise NotRead
     return text

@@ -6,7 +6,7 @@
 from collections.abc import Callable
 from typing import Any, Final, NamedTuple, Protocol
 
-from webhook.errors import NotTold
+from webhook.errors import NotRead
 from webhook.kube.device_functions import Value
 from webhook.kube.device_tokens import MAX_TEXT
 from webhook.kube.quantity import Number
@@ -33,7 +33,7 @@ class Facts(Protocol):
 
 
 Run = Callable[[Facts, Any], Any]
-"""Evaluates a part: of a device, and of the entry of the list in whose loop it is. Raises NotTold."""
+"""Evaluates a part: of a device, and of the entry of the list in whose loop it is. Raises NotRead."""
 
 
 class Path(NamedTuple):
@@ -66,7 +66,7 @@ class Node(NamedTuple):
 def node(run: Run, *parts: Node, steps: int = 1, entries: int = 0) -> Node:
     height = 1 + max([part.height for part in parts], default=0)
     if height > _MAX_HEIGHT:
-        raise NotTold
+        raise NotRead
     steps += sum([part.steps for part in parts])
     return Node(run, steps, sum([part.by_length for part in parts]), height, entries)
 
@@ -94,28 +94,28 @@ def until(absorbing: bool, runs: list[Run], facts: Facts, entries: Any) -> bool:
     for run, entry in zip(runs, entries, strict=True):
         try:
             value = run(facts, entry)
-        except NotTold:
+        except NotRead:
             unknown = True
             continue
         if type(value) is bool and value == absorbing:
             return value
         unknown = unknown or type(value) is not bool
     if unknown:
-        raise NotTold
+        raise NotRead
     return not absorbing
 
 
 def there(value: Value | Number | None) -> Any:
     if value is None:
-        raise NotTold
+        raise NotRead
     return value
 
 
 def bounded(value: Any) -> Any:
     if isinstance(value, str) and len(value) > MAX_TEXT:
-        raise NotTold
+        raise NotRead
     if type(value) is tuple and (
         len(value) > MAX_LIST or any([isinstance(v, str) and len(v) > MAX_TEXT for v in value])
     ):
-        raise NotTold
+        raise NotRead
     return value

@@ -25,7 +25,7 @@ PODS: Final = {each.source: each for each in every(MeasuringPods)}
 """The pods that a source asks, by its name in the policy."""
 SOURCES: Final[dict[str, str]] = {"prometheus": "", **{name: pods.does for name, pods in PODS.items()}}
 """What each source does, by its name in the policy."""
-_DCGM, _NVIDIA_SMI = PODS.values()
+_DCGM, _NVIDIA_SMI, *_ = PODS.values()  # those of the first vendor
 _UNITS = {"ms": 0.001, "s": 1.0, "m": 60.0, "h": 3600.0}
 _DURATION = re.compile(r"([0-9]{1,6}(?:\.[0-9]{1,3})?)(ms|s|m|h)", re.ASCII)
 _METRIC = re.compile(r"[a-zA-Z_:][a-zA-Z0-9_:]*", re.ASCII)

@@ -25,6 +25,7 @@ from webhook.kube.gpus import GpuName, Gpus
 from webhook.kube.pod import Owner, Pod
 from webhook.nodes.gpu_metrics import GpuMetricsSettings
 from webhook.placement.settings import PlacementSettings
+from webhook.placement.strategies import spreads
 from webhook.policy.exemptions import OPERATORS, Exemption
 from webhook.policy.loader import read
 from webhook.policy.templates import Templates
@@ -254,6 +255,10 @@ class Policy:
         if name not in self.file.profiles:
             name = DEFAULT_PROFILE
         return name, self.units[name].profile
+
+    def spreads(self, profile: str, workload: str) -> bool:
+        """Whether a profile spreads the replicas of this class of workload, since they serve. "" is no class."""
+        return bool(workload) and spreads(self.profile(profile)[1].placement.strategy(workload))
 
     def injectors_for(self, profile: str, pod: AskedPod) -> tuple[tuple[str, Injector], ...]:
         """The enabled injectors that run on this pod."""

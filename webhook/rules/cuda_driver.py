@@ -181,8 +181,8 @@ def _padded(version: _Version, length: int) -> _Version:
 def _driver(values: tuple[str, ...]) -> _Driver | None:
     """None if the labels of a node do not tell it."""
     driver, model, *cuda_of = values
-    text = [pair for pair in zip(cuda_of[::2], cuda_of[1::2], strict=True) if all(pair)]
-    cuda = _version(".".join(text[0])) if text else ()
+    known = [pair for pair in zip(cuda_of[::2], cuda_of[1::2], strict=True) if all(pair)]
+    cuda = _version(".".join(known[0])) if known else ()
     return _Driver(cuda, _version(driver), driver, not model.startswith(_WITHOUT_COMPAT)) if cuda else None
 
 

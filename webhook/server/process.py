@@ -131,9 +131,7 @@ class Process:
             "state",
             lambda: dict(state.ledger.counts._asdict()),
         )
-        bound = (
-            "Bound pods with a reservation: on the first node of the ranking, on another ranked one, or on an other."
-        )
+        bound = "Bound pods with a reservation: on the first ranked node, on another ranked one, or on any other node."
         metrics.counters("choices", bound, "outcome", lambda: state.ledger.honoured)
         refused = "Refused objects, by the namespace that has opted in."
         metrics.counters("refusals", refused, "namespace", self.refused.counts)

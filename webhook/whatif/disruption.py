@@ -9,8 +9,6 @@ from webhook.text import quoted
 from webhook.whatif.cluster.report import stays
 from webhook.whatif.cluster.snapshot import Object, Snapshot
 
-_SERVING: Final = ("inference-critical", "inference", "service")
-"""Classes of workload of which one replica at least is to run always."""
 _CONTROLLERS: Final = ("ReplicaSet", "StatefulSet", "ReplicationController")
 """Kinds whose pods have the labels of their template; others add some, which a budget may select."""
 _FORBIDDING: Final[Mapping[str, str]] = {
@@ -34,18 +32,12 @@ class Budgets:
             counts = matcher(each["spec"].get("selector"))
             self._of.setdefault(each["metadata"].get("namespace") or "", []).append((each, counts))
 
-    def lacks(self, pod: Pod, replicas: int, workload: str) -> str:
-        """That a drain of nodes may evict all replicas at once of a workload of this class that serves; "" if a budget counts
-        them, and if it is not known."""
-        by, unknown = owner(pod), self._snapshot.lacks("PodDisruptionBudget", pod["metadata"].get("namespace") or "")
-        if (
-            replicas < 2
-            or workload not in _SERVING
-            or by is None
-            or by.kind not in _CONTROLLERS
-            or unknown
-            or self.of(pod)
-        ):
+    def lacks(self, pod: Pod, replicas: int, *, serves: bool) -> str:
+        """That a drain of nodes may evict all replicas at once of a workload that `serves` (`Policy.spreads`); "" if a budget
+        counts them, and if that is not known."""
+        by, namespace = owner(pod), pod["metadata"].get("namespace") or ""
+        replicated = serves and replicas > 1 and by is not None and by.kind in _CONTROLLERS
+        if not replicated or self._snapshot.lacks("PodDisruptionBudget", namespace) or self.of(pod):
             return ""
         why = f"{replicas} pods of a service without a PodDisruptionBudget: a drain of nodes may evict all of them at once"
         return f"{why}. {CREATE_BUDGET}"

@@ -68,11 +68,6 @@ class Tried:
         return self.plan.document.request.namespace
 
     @property
-    def serves(self) -> tuple[int, str]:
-        """The number of pods, and the class of their workload."""
-        return self.pods, self.verdict.mutated.workload
-
-    @property
     def refused(self) -> bool:
         return self.verdict.outcome == "refused"
 
@@ -110,7 +105,9 @@ def try_pods(snapshot: Snapshot, policy: Policy, planned: Iterable[Planned], *, 
     for plan in planned:
         try:
             found.append(tried := admission.tried(plan))
-            if tried.verdict.asked and (lacks := before.budgets.lacks(tried.verdict.decided, *tried.serves)):
+            decided = tried.verdict.mutated
+            serves = tried.verdict.asked and policy.spreads(decided.profile, decided.workload)
+            if lacks := before.budgets.lacks(tried.verdict.decided, tried.pods, serves=serves):
                 tried.notes.append(lacks)
         except BadInput as error:
             errors.append(error)

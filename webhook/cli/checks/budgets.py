@@ -17,11 +17,12 @@ def budgets(snapshot: Snapshot, policy: Policy) -> All:
     for pod in snapshot.of("Pod"):
         if record_of(pod) and pod["status"].get("phase") not in FINISHED and asks_for_gpus(pod, policy):
             replicas.setdefault(names.top(pod), []).append(pod)
-    without = [
-        name
-        for name, pods in sorted(replicas.items())
-        if found.lacks(pods[0], len(pods), str(record_of(pods[0]).get("class")))
-    ]
+    without = []
+    for name, pods in sorted(replicas.items()):
+        record = record_of(pods[0])
+        serves = policy.spreads(str(record.get("profile")), str(record.get("class")))
+        if found.lacks(pods[0], len(pods), serves=serves):
+            without.append(name)
     if without:
         text = f"{plural(len(without), 'service')} without a PodDisruptionBudget, so that a drain of nodes may evict all pods"
         return [warn(f"{text}: {listed(without, 5)}", CREATE_BUDGET)]

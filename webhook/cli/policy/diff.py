@@ -225,17 +225,25 @@ def compared(
             group["pods"] += each.replicas or 1
     budgets = Budgets(snapshot)
     for of, group in groups.items():
-        _look_for_budget(group, *verdicts[of], budgets)
+        _look_for_budget(group, verdicts[of], policies, budgets)
     order = sorted(
         groups.values(), key=lambda each: (CHANGES.index(each["change"]), each["namespace"], each["workload"])
     )
     return order, left_out, errors
 
 
-def _look_for_budget(group: dict[str, Any], before: Verdict, after: Verdict, budgets: Budgets) -> None:
+def _look_for_budget(
+    group: dict[str, Any], verdicts: tuple[Verdict, Verdict], policies: Policies, budgets: Budgets
+) -> None:
     """Add to an entry that pods which serve, and did not by the former policy, have no budget."""
-    then, now = (budgets.lacks(each.decided, group["pods"], each.mutated.workload) for each in (before, after))
-    if now and not then and after.outcome != "refused":
+    then, now = (
+        policy is not None
+        and budgets.lacks(
+            each.decided, group["pods"], serves=policy.spreads(each.mutated.profile, each.mutated.workload)
+        )
+        for policy, each in zip(policies, verdicts, strict=True)
+    )
+    if now and not then and verdicts[1].outcome != "refused":
         group["findings"].append({"unit": "pdbMissing", "action": "warn", "text": now})
         if group["change"] == "same":
             group |= {"change": "found", "text": now}

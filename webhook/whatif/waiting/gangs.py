@@ -40,7 +40,8 @@ def _gang(case: Case) -> _Gang | None:
     wanted = ((spec.get("schedulingPolicy") or {}).get("gang") or {}).get("minCount") or spec.get("minMember")
     pods = [pod for pod in s.snapshot.of("Pod") if pod["metadata"]["namespace"] == case.namespace]
     stated = number_of(labels_of(case.pod).get(_MINIMUM))
-    return _Gang(name, [pod for pod in pods if _name(pod) == name], int(wanted or stated or 0))
+    minimum = wanted if isinstance(wanted, int) else stated or 0
+    return _Gang(name, [pod for pod in pods if _name(pod) == name], minimum)
 
 
 def _name(pod: Pod) -> str | None:
