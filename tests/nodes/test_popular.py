@@ -20,14 +20,14 @@ def pod_requests(gpus: int, cpu: int = 0) -> PodRequests:
 
 def running(*pods: tuple[str, PodRequests], models: tuple[str, ...] | None = None) -> RequestCounts:
     """The counts of these pods: namespace and requests of each."""
-    all_requests = RequestCounts()
+    counts = RequestCounts()
     for uid, (namespace, asked) in enumerate(pods):
-        all_requests.bound(uid, namespace, asked, models)
-    return all_requests
+        counts.bound(uid, namespace, asked, models)
+    return counts
 
 
-def shares(all_requests: RequestCounts) -> list[tuple[PodRequests, float]]:
-    return [(found.pod_requests, found.weight) for found in all_requests.popular({}, (GPU,))]
+def shares(counts: RequestCounts) -> list[tuple[PodRequests, float]]:
+    return [(found.pod_requests, found.weight) for found in counts.popular({}, (GPU,))]
 
 
 def test_the_most_frequent_kind_of_pod_comes_first_and_shares_add_up() -> None:
@@ -38,8 +38,8 @@ def test_the_most_frequent_kind_of_pod_comes_first_and_shares_add_up() -> None:
 
 
 def test_kinds_of_pods_that_differ_in_details_count_as_one() -> None:
-    all_requests = running(*[("a", pod_requests(8, cpu)) for cpu in (66_100, 66_900, 72_000)])
-    assert shares(all_requests) == [(pod_requests(8, 68_333), 1.0)]
+    counts = running(*[("a", pod_requests(8, cpu)) for cpu in (66_100, 66_900, 72_000)])
+    assert shares(counts) == [(pod_requests(8, 68_333), 1.0)]
 
 
 @pytest.mark.parametrize(
@@ -52,25 +52,25 @@ def test_kinds_of_pods_that_differ_in_details_count_as_one() -> None:
     ],
 )
 def test_kinds_of_pods_that_need_another_node_count_apart(asked: PodRequests, models: tuple[str, ...] | None) -> None:
-    all_requests = running(("a", pod_requests(8, 64_000)))
-    all_requests.bound("other", "a", asked, models)
-    assert sorted(found.weight for found in all_requests.popular({"H100": 1}, (GPU,))) == [0.5, 0.5]
+    counts = running(("a", pod_requests(8, 64_000)))
+    counts.bound("other", "a", asked, models)
+    assert sorted(found.weight for found in counts.popular({"H100": 1}, (GPU,))) == [0.5, 0.5]
 
 
 def test_models_that_pods_are_confined_to_are_given_by_number() -> None:
-    all_requests = running(("a", pod_requests(1)), models=("H100", "gone"))
-    all_requests.bound("any", "a", pod_requests(1), None)
-    assert {found.models for found in all_requests.popular({"H100": 3}, (GPU,))} == {None, (3,)}
+    counts = running(("a", pod_requests(1)), models=("H100", "gone"))
+    counts.bound("any", "a", pod_requests(1), None)
+    assert {found.models for found in counts.popular({"H100": 3}, (GPU,))} == {None, (3,)}
 
 
 def test_a_pod_that_ends_is_forgotten() -> None:
-    all_requests = running(*[("a", pod_requests(8))] * 1000, ("b", pod_requests(1)))
+    counts = running(*[("a", pod_requests(8))] * 1000, ("b", pod_requests(1)))
     for uid in range(1000):
-        all_requests.gone(uid)
-        all_requests.gone(uid)
-    assert shares(all_requests) == [(pod_requests(1), 1.0)]
-    all_requests.gone(1000)
-    assert (all_requests.popular({}, (GPU,)), all_requests._of_pod, all_requests._groups) == ((), {}, {})
+        counts.gone(uid)
+        counts.gone(uid)
+    assert shares(counts) == [(pod_requests(1), 1.0)]
+    counts.gone(1000)
+    assert (counts.popular({}, (GPU,)), counts._of_pod, counts._groups) == ((), {}, {})
 
 
 @pytest.mark.parametrize(
@@ -84,21 +84,21 @@ def test_a_pod_that_ends_is_forgotten() -> None:
     ],
 )
 def test_a_namespace_weighs_by_its_pods_and_at_most_as_much_as_all_others(pods: dict[str, int], part: float) -> None:
-    all_requests = running(
+    counts = running(
         *[(name, pod_requests(8 if name == "a" else 1)) for name, count in pods.items() for _ in range(count)]
     )
-    assert dict(shares(all_requests))[pod_requests(8)] == pytest.approx(part)
+    assert dict(shares(counts))[pod_requests(8)] == pytest.approx(part)
 
 
 @given(st.permutations(range(30)))
 def test_any_order_of_events_gives_the_same_numbers(order: list[int]) -> None:
     def popular(uids: list[int]) -> tuple[PopularRequests, ...]:
-        all_requests = RequestCounts()
+        counts = RequestCounts()
         for uid in uids:
-            all_requests.bound(uid, f"team-{uid % 3}", pod_requests(1 + uid % 4, 1000 * uid), None)
+            counts.bound(uid, f"team-{uid % 3}", pod_requests(1 + uid % 4, 1000 * uid), None)
         for uid in range(0, 30, 5):
-            all_requests.gone(uid)
-        return all_requests.popular({}, (GPU,))
+            counts.gone(uid)
+        return counts.popular({}, (GPU,))
 
     assert popular(order) == popular(list(range(30)))
 
@@ -111,11 +111,11 @@ def test_at_most_64_demands_are_popular() -> None:
 
 
 def test_the_version_rises_often_at_first_and_seldom_later() -> None:
-    all_requests = RequestCounts()
+    counts = RequestCounts()
     versions = []
     for uid in range(6000):
-        all_requests.bound(uid, "a", pod_requests(1), None)
-        versions.append(all_requests.version)
+        counts.bound(uid, "a", pod_requests(1), None)
+        versions.append(counts.version)
     assert versions[9] >= 3
     assert 0 < versions[-1] - versions[3000] <= 6
 
@@ -149,8 +149,8 @@ def test_a_pod_with_gpus_counts_while_it_runs(ranked: bool) -> None:
 def test_pods_without_a_gpu_count_for_nothing() -> None:
     """They may ask for anything: the kubelet overlooks extended resources that its node does not have."""
     other = PodRequests((("cpu", 1), ("example.com/fuse", 1), ("pods", 1)))
-    all_requests = running(*[("b", other)] * 1000, *[("c", other)] * 1000, ("a", pod_requests(8)))
-    assert shares(all_requests) == [(pod_requests(8), 1.0)]
+    counts = running(*[("b", other)] * 1000, *[("c", other)] * 1000, ("a", pod_requests(8)))
+    assert shares(counts) == [(pod_requests(8), 1.0)]
 
 
 def test_pods_that_never_ran_count_for_nothing() -> None:

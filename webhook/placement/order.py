@@ -328,14 +328,14 @@ class Ranker:
         return scores
 
     def _current_view(self) -> View:
-        columns, all_requests = self._state.nodes.columns, self._state.request_counts
+        columns, counts = self._state.nodes.columns, self._state.request_counts
         size = self._state.nodes.count.bit_length()  # a new view when the number of nodes doubles or halves
-        key = (all_requests.version, len(columns.capacity), len(columns.models), size)
+        key = (counts.version, len(columns.capacity), len(columns.models), size)
         if key != self._view_key:
             self._view_key = key
             models = {name: number for number, name in enumerate(columns.models)}
             gpus = tuple(sorted([name for name in columns.capacity if self._is_gpu(name)]))
-            self._view = View(self._view.version + 1, gpus, all_requests.popular(models, gpus))
+            self._view = View(self._view.version + 1, gpus, counts.popular(models, gpus))
         return self._view
 
     def _is_gpu(self, resource: str) -> bool:
