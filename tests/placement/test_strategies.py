@@ -205,7 +205,7 @@ amounts = st.integers(-2, 8)
 nodes = st.lists(
     st.tuples(amounts, st.integers(-8, 96), st.integers(-8, 768), st.integers(0, 2)), min_size=1, max_size=12
 )
-counts = st.builds(
+requested = st.builds(
     pod_requests,
     st.sampled_from([0, 1, 2, 4, 8]),
     st.integers(0, 64),
@@ -215,7 +215,7 @@ counts = st.builds(
 views = st.builds(
     lambda gpus, found: View(1, gpus, tuple(PopularRequests(*one) for one in found)),
     st.sampled_from([(GPU, SLICE), (GPU,), ()]),
-    st.lists(st.tuples(counts, st.sampled_from([None, (), (1,), (1, 2)]), st.floats(0.001, 1)), max_size=40),
+    st.lists(st.tuples(requested, st.sampled_from([None, (), (1,), (1, 2)]), st.floats(0.001, 1)), max_size=40),
 )
 
 
@@ -235,7 +235,7 @@ def measure(of: Columns, found: list[tuple[int, int, float, int]]) -> None:
 
 
 @pytest.mark.parametrize("name", STRATEGIES)
-@given(nodes, counts, views, uses, st.data())
+@given(nodes, requested, views, uses, st.data())
 @times(0.4)
 def test_the_score_of_a_row_is_the_same_alone_and_among_others(
     name: str, of: list[Node], wanted: PodRequests, view: View, use: list[Any], data: st.DataObject
@@ -251,7 +251,7 @@ def test_the_score_of_a_row_is_the_same_alone_and_among_others(
 
 
 @pytest.mark.parametrize("name", STRATEGIES)
-@given(nodes, counts, views, views)
+@given(nodes, requested, views, views)
 @times(0.4)
 def test_views_with_the_same_score_key_score_the_same(
     name: str, of: list[Node], wanted: PodRequests, one: View, other: View
