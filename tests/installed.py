@@ -38,8 +38,8 @@ PROFILE_LABEL = "gpu-admission.io/profile"
 OPTED_IN = {PROFILE_LABEL: "default"}
 _LEFT_OUT = ("Deployment", "PodDisruptionBudget")
 """Without kubelets its pods would only look as if they ran."""
-_PROBES = "probes"
-"""A namespace that has opted in, for dry runs."""
+PROBES, BARE = "probes", "probes-bare"
+"""A namespace that has opted in, for dry runs, and one that has not, for pods that the scheduler is to find."""
 
 
 @dataclass(eq=False)
@@ -277,24 +277,39 @@ async def nodes(request: pytest.FixtureRequest, api: Api) -> AsyncIterator[MakeN
 
 
 async def known(api: Api, nodes: Iterable[dict[str, Any]]) -> None:
-    """Wait until the webhook has heard of all that has happened to nodes: a moment after the API server has.
+    """Wait until the webhook and the scheduler have heard of all that has happened to nodes: a moment after the API server has.
 
     A watch shows writes in their order, so a label shows how far it is: that of a node which any pod may have."""
-    with suppress(ApiError):  # it is there since an earlier call
-        await api.namespace(_PROBES)
-        await opt_in(api, _PROBES)
+    with suppress(ApiError):  # they are there since an earlier call
+        await api.namespace(BARE)
+        await api.namespace(PROBES)
+        await opt_in(api, PROBES)
     offered = {each["metadata"]["name"]: _offered(each) for each in nodes}
     name = next((name for name, resource in offered.items() if resource), None)
     if name is None:
         return
     mark = {"tests.example/known": uuid.uuid4().hex}
     await api.patch("Node", name, {"metadata": {"labels": mark}})
-    probe = pod("probe", resource=offered[name], nodeSelector=mark, tolerations=[{"operator": "Exists"}])
+    there = {"nodeSelector": mark, "tolerations": [{"operator": "Exists"}]}
+    probe = pod("probe", resource=offered[name], **there)
 
     async def chosen() -> bool:
-        return bool((await tried(api, probe, _PROBES)).get("nodes"))
+        return bool((await tried(api, probe, PROBES)).get("nodes"))
 
     await wait_until(chosen, 120, f"the webhook to know node {name} as it is")
+    await _scheduled(api, pod(f"probe-{uuid.uuid4().hex[:8]}", gpus=0, **there))
+
+
+async def _scheduled(api: Api, probe: dict[str, Any]) -> None:
+    """Wait until the scheduler has found a node for it. It does not stay."""
+    name = probe["metadata"]["name"]
+    await api.create(probe, BARE)
+
+    async def bound() -> bool:
+        return bool((await api.get("Pod", name, BARE))["spec"].get("nodeName"))
+
+    await wait_until(bound, 120, f"the scheduler to know the node that {name} selects")
+    await api.delete("Pod", name, BARE, grace=0)
 
 
 def _offered(node: Mapping[str, Any]) -> str:

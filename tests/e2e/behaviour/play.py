@@ -6,14 +6,16 @@ import json
 import time
 import uuid
 from collections.abc import Awaitable, Callable, Iterable, Iterator, Sequence
+from itertools import zip_longest
 from operator import attrgetter
 from typing import Any, NamedTuple
 
-from tests.controlplane import clusters
+from tests.controlplane import clusters, objects
 from tests.controlplane.api import Api, ApiError, wait_until
 from tests.controlplane.kinds import CLUSTER_WIDE
+from tests.controlplane.nodes import node
 from tests.e2e.behaviour.case import HOST, Case, Change, Json, Side
-from tests.installed import opt_in
+from tests.installed import BARE, PROBES, known, opt_in, tried
 
 POOL = "behaviour/side"
 """Label of a node, and selector of every pod: which side of which case it belongs to."""
@@ -40,26 +42,51 @@ async def play(api: Api, cases: Sequence[Case]) -> dict[str, Played]:
         _Sides(case, *[Side(f"{tag}-{n}{which}", {}) for which in ("ours", "plain")]) for n, case in enumerate(cases)
     ]
     each = [(case, side) for case, *both in sides for side in both]
+    mark = node(f"{tag}-mark", 1, labels={POOL: f"{tag}-mark"})
     nodes = [_node(node, side) for case, side in each for node in case.nodes]
     try:
-        await clusters.apply(api, nodes, within=120)
+        await clusters.apply(api, [*nodes, mark], within=120)
         await _gathered(api.namespace(side.tag) for _, side in each)
         await _gathered(_change(api, case.first, side) for case, side in each)
         await _gathered(_create_there(api, case, side) for case, side in each)
         await _settle(api, sides, before=True)
         await _gathered(opt_in(api, ours.tag, case.profile) for case, ours, _ in sides)
+        await _heard(api, mark)
         await _gathered(_create(api, case.objects, side) for case, side in each)
         for changes in (attrgetter("later"), attrgetter("last")):
             if any(map(changes, cases)):
                 await _settle(api, sides, goes_on=changes)
-                await _gathered(_change(api, changes(case), side) for case, side in each)
+                for step in zip_longest(*[changes(case) for case, _ in each]):
+                    await _heard(api, mark)
+                    await _gathered(_change(api, [one], side) for one, (_, side) in zip(step, each, strict=True) if one)
         await _settle(api, sides)
     finally:
         await _gathered(_end(api, case, side) for case, side in each)
         await _without_pods(api, {side.tag for _, side in each})
-        await clusters.remove(api, [f"{side.tag}-{name}" for _, side in each for name in side.labels])
+        names = [f"{side.tag}-{name}" for _, side in each for name in side.labels]
+        await clusters.remove(api, [mark["metadata"]["name"], *names])
         await _gathered(_remove_cluster_wide(api, case, side) for case, side in each)
     return {case.id: Played(ours, plain) for case, ours, plain in sides}
+
+
+async def _heard(api: Api, mark: Json) -> None:
+    """Wait until the webhook and the scheduler have heard of all that happened to nodes and pods so far.
+
+    Watches show writes in their order, so a pod that takes the GPU of node `mark` shows how far that of pods is."""
+    await known(api, [mark])
+    name = mark["metadata"]["name"]
+    probe = objects.pod("probe", nodeSelector={POOL: mark["metadata"]["labels"][POOL]})
+
+    async def free() -> bool:
+        return bool((await tried(api, probe, PROBES)).get("nodes"))
+
+    async def taken() -> bool:
+        return not await free()
+
+    await api.create(objects.pod(name, nodeName=name), BARE)
+    await wait_until(taken, 120, f"the webhook to know that a pod has the GPU of {name}")
+    await api.delete("Pod", name, BARE, grace=0)
+    await wait_until(free, 120, f"the webhook to know that the GPU of {name} is free")
 
 
 async def _gathered(all_of_them: Iterable[Awaitable[Any]]) -> None:
