@@ -163,23 +163,14 @@ def amount_words(resource: str, amount: int) -> str:
 
 
 def amount_number(resource: str, amount: int) -> str:
-    """The number of `amount_words` alone, as a manifest may have it: "0.5", "64Gi", "4"."""
+    """The number of `amount_words` alone, as a manifest may have it: "0.5", "64Gi", "4". It is never more than the amount."""
     if resource == "cpu":
-        return f"{amount / 1000:g}"
+        return f"{amount / 1000:.10g}"
     if resource in ("memory", "ephemeral-storage") or resource.startswith("hugepages-"):
         for unit, size in (("Ti", 1 << 40), ("Gi", 1 << 30), ("Mi", 1 << 20), ("Ki", 1 << 10)):
             if (amount >= size and amount * 10 % size == 0) or amount >= 16 * size:
-                return f"{amount / size:.1f}".removesuffix(".0") + unit
+                return f"{amount * 10 // size / 10:.10g}{unit}"
     return str(amount)
-
-
-def exact_amount(resource: str, amount: int) -> str:
-    """An amount of CPU in thousandths, or of bytes, as Kubernetes writes it: "31500m", "96", "64Gi", "1000000"."""
-    if resource == "cpu":
-        return f"{amount}m" if amount % 1000 else str(amount // 1000)
-    units = (("Ti", 40), ("Gi", 30), ("Mi", 20), ("Ki", 10))
-    unit, bits = next((each for each in units if amount and not amount % (1 << each[1])), ("", 0))
-    return f"{amount >> bits}{unit}"
 
 
 def no_such(kind: str, name: str, known: Sequence[str], where: str = "") -> BadInput:

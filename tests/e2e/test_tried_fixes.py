@@ -63,7 +63,13 @@ def drawn(seed: int) -> tuple[list[Json], list[Json], Json]:
     if rng.random() < 0.05:
         spec["schedulerName"] = "default-sheduler"
     resource = rng.choice(("nvidia.com/gpu", "nvidia.com/gpu", "nvidia.com/gpu", "nvidia.com/gpus"))
-    return nodes, holders, pod("waits", rng.choice((1, 2, 4, 8, 16)), resource=resource, **spec)
+    waits = pod("waits", rng.choice((1, 2, 4, 8, 16)), resource=resource, **spec)
+    if rng.random() < 0.3:
+        more = {**waits["spec"]["containers"][0], "name": "more"}
+        kind = rng.choice(("initContainers", "containers"))
+        sidecar = {"restartPolicy": "Always"} if kind == "initContainers" and rng.random() < 0.5 else {}
+        waits["spec"][kind] = [*waits["spec"].get(kind, ()), more | sidecar]
+    return nodes, holders, waits
 
 
 class Tried(Play):

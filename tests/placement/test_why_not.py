@@ -1,10 +1,12 @@
 """Why no node could ever take a pod, with numbers."""
 
+from typing import Any
+
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tests.builders import GPUS
+from tests.builders import GPUS, container
 from tests.controlplane.nodes import node
 from tests.controlplane.objects import pod
 from tests.devices.dra import device_class, gpus_of
@@ -13,8 +15,10 @@ from tests.state.objects import Object, placer, state, stored
 from webhook.framework.cluster_view import Unschedulable
 from webhook.kube.asked import AskedPod
 from webhook.kube.gpus import GpuName, Gpus
+from webhook.kube.less import less
 from webhook.placement.settings import PlacementSettings
 from webhook.state.state import ClusterState
+from webhook.text import amount_number
 
 TEAM = {"key": "team", "value": "x", "effect": "NoSchedule"}
 SHARED = {"nvidia.com/gpu.replicas": "4"}
@@ -88,6 +92,54 @@ CASES = [
         "what some node has; the largest node with 1 has 1Ti: gpu-a1, gpu-a2, gpu-a3, …",
         "Ask for at most 1Ti memory",
         id="more memory than any node",
+    ),
+    pytest.param(
+        pod("p", 8, limits={"cpu": "120"}, overhead={"cpu": "8500m"}),
+        "a pod that asks 128.5 CPUs with 8 GPUs",
+        "what some node has; the largest node with 8 has 128: gpu-a1, gpu-a2, gpu-a3",
+        "Ask for at most 119.5 CPUs: the overhead of its RuntimeClass is added to that",
+        id="more CPU by the overhead",
+    ),
+    pytest.param(
+        pod("p", 8, overhead={"cpu": "130"}),
+        "a pod that asks 130 CPUs with 8 GPUs",
+        "what some node has; the largest node with 8 has 128: gpu-a1, gpu-a2, gpu-a3",
+        "Use another RuntimeClass: the overhead of this one is too much",
+        id="more CPU in the overhead alone",
+    ),
+    pytest.param(
+        pod(
+            "p", containers=[container(gpu=8, limits={"cpu": "100"}), container("logs", gpu=None, limits={"cpu": "30"})]
+        ),
+        "a pod that asks 130 CPUs with 8 GPUs",
+        "what some node has; the largest node with 8 has 128: gpu-a1, gpu-a2, gpu-a3",
+        'Ask for at most 98 CPUs in container "main"',
+        id="more CPU in two containers",
+    ),
+    pytest.param(
+        pod(
+            "p",
+            containers=[container(gpu=8, limits={"cpu": "150"}), container("logs", gpu=None, limits={"cpu": "150"})],
+            overhead={"cpu": "8"},
+        ),
+        "a pod that asks 308 CPUs with 8 GPUs",
+        "what some node has; the largest node with 8 has 128: gpu-a1, gpu-a2, gpu-a3",
+        "Ask for at most 60 CPUs in each container: the overhead of its RuntimeClass is added to that",
+        id="more CPU in each of two containers",
+    ),
+    pytest.param(
+        pod("p", 8, resources={"requests": {"cpu": "150"}}, overhead={"cpu": "8"}),
+        "a pod that asks 158 CPUs with 8 GPUs",
+        "what some node has; the largest node with 8 has 128: gpu-a1, gpu-a2, gpu-a3",
+        "Ask for at most 120 CPUs in spec.resources: the overhead of its RuntimeClass is added to that",
+        id="more CPU for the whole pod",
+    ),
+    pytest.param(
+        pod("p", 16, nodeSelector={"pool": "small"}),
+        "16 nvidia.com/gpu",
+        "at most 4, which is what the largest node that it may go to has: small",
+        "Ask for 4 or fewer, or spread the work over 4 pods of 4",
+        id="more GPUs than the largest node that it selects",
     ),
     pytest.param(
         pod("p", nodeSelector={"gpu-type": "a100"}),
@@ -222,6 +274,14 @@ def test_each_resource_is_on_some_node_but_all_are_on_none() -> None:
     assert (found.cause, found.seen) == ("together", "a pod that asks 90 CPUs, 500Gi memory, 8 nvidia.com/gpu")
 
 
+def test_the_amount_is_of_a_node_that_has_the_rest_too() -> None:
+    of = state([node("cpus", cpu="200", memory="64Gi"), node("memory", cpu="64"), node("less", cpu="32")])
+    (found,) = unschedulable(of, pod("p", 8, limits={"cpu": "300", "memory": "500Gi"}))
+    assert found.wanted == "what some node has; the largest node with 8 and enough of the rest has 64: memory"
+    both = unschedulable(of, pod("p", 8, limits={"cpu": "300", "memory": "2Ti"}))
+    assert [each.fix for each in both] == ["Ask for at most 200 CPUs", "Ask for at most 64Gi memory"]
+
+
 def test_two_causes_are_reported_once_each() -> None:
     found = unschedulable(state(NODES), pod("p", 16, limits={"rdma/hca": "1"}))
     assert [each.cause for each in found] == ["resource", "gpus"]
@@ -286,6 +346,44 @@ _PODS = [
     pod("p", nodeSelector={"Pool": "x"}),
     pod("p", 0, limits={"amd.com/gpu": "1"}),
 ]
+
+
+_AMOUNTS = st.fixed_dictionaries(
+    {},
+    optional={
+        "cpu": st.sampled_from(["3", "90", "150"]),
+        "memory": st.sampled_from(["1000Mi", "90Gi", "300Gi", "3Ti"]),
+    },
+)
+
+
+@given(
+    st.lists(
+        st.builds(
+            lambda cpu, memory, taints: {"cpu": cpu, "memory": memory, "taints": taints},
+            st.sampled_from(["4", "96"]),
+            st.sampled_from(["2Gi", "1055762868Ki"]),
+            st.sampled_from([[], [TEAM]]),
+        ),
+        min_size=1,
+        max_size=4,
+    ),
+    st.lists(_AMOUNTS, min_size=1, max_size=2),
+    _AMOUNTS,
+)
+def test_who_asks_for_what_is_said_fits(
+    machines: list[dict[str, Any]], asked: list[dict[str, str]], overhead: dict[str, str]
+) -> None:
+    of = state([node(f"n{number}", **each) for number, each in enumerate(machines)])
+    made = pod("p", containers=[container(f"c{at}", limits=each) for at, each in enumerate(asked)], overhead=overhead)
+    for reason in [each for each in unschedulable(of, made) if each.most]:
+        if (change := less(made, reason.cause, reason.most)) is None:
+            assert reason.fix == "Use another RuntimeClass: the overhead of this one is too much"
+            return
+        text = amount_number(reason.cause, change.amount)
+        assert f"Ask for at most {text}" in reason.fix
+        made = change.change(text)
+    assert not [each for each in unschedulable(of, made) if each.cause != "taint"]
 
 
 @given(st.lists(st.one_of(_NODES, st.sampled_from(["a", "b", "c"])), max_size=12))

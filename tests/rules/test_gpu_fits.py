@@ -136,6 +136,15 @@ WARNED = [
         id="a claim for more devices than any node has",
     ),
     pytest.param(
+        case(
+            pod(gpus=0),
+            claimed=(asking(9, most=8), asking(4, most=8)),
+            cluster=TWO_NODES,
+        ),
+        of_claim(f"9 devices in {_WORDS}", "at most 8, as one node has. Ask for fewer, or"),
+        id="a claim for more, and another request that needs some of them",
+    ),
+    pytest.param(
         case(pod(gpus=16), cluster=ELASTIC, **LARGE),
         of_gpus(_LATER),
         id="more GPUs than any node has, where an autoscaler may bring a larger one",

@@ -14,9 +14,10 @@ from webhook.cli.reading import measure_gpus, policy_of, say_by, selector, snaps
 from webhook.cli.terminal import PROGRAM, age, bar, clear, document, out, repeated, say, show, table
 from webhook.errors import BadInput
 from webhook.kube.gpus import DIVIDED, Gpus
+from webhook.kube.quantity import quantity_text
 from webhook.nodes.utilisation import IDLE_FOR
 from webhook.policy.model import Policy
-from webhook.text import amount_number, exact_amount, listed, no_such, plural, quoted
+from webhook.text import amount_number, listed, no_such, plural, quoted
 from webhook.whatif.cluster.report import AMOUNTS, UNKNOWN, gpu_nodes, holder, holders, pools, report, together
 from webhook.whatif.cluster.snapshot import CLAIMS, ENGINE, Snapshot
 from webhook.whatif.cluster.sums import by_kind, larger, largest
@@ -132,10 +133,10 @@ def as_written(entry: Mapping[str, Any]) -> dict[str, Any]:
         time = datetime.fromtimestamp(entry["since"], UTC).isoformat()
         written["since"] = time.replace("+00:00", "Z") if entry["since"] else None
     if "memory" in entry:
-        written["memory"] = {part: exact_amount("memory", mib << 20) for part, mib in entry["memory"].items()}
+        written["memory"] = {part: quantity_text("memory", mib << 20) for part, mib in entry["memory"].items()}
     if "host" in entry:
         parts = entry["host"].items()
-        written["host"] = {name: {part: exact_amount(name, n) for part, n in of.items()} for name, of in parts}
+        written["host"] = {name: {part: quantity_text(name, n) for part, n in of.items()} for name, of in parts}
     if isinstance(entry.get("pods"), list):
         written["pods"] = [*map(as_written, entry["pods"])]
     return written

@@ -209,6 +209,8 @@ class Unschedulable(NamedTuple):
     lasting: bool
     """True: no node of this cluster can take the pod, whatever becomes of labels and taints. False: that may change while the
     pod stays as it is. It follows from the nodes of this moment alone, so that all replicas say the same."""
+    most: int = 0
+    """How much of the resource one node has, of which the pod asks for more with its overhead and all its containers."""
 
 
 class Expression(NamedTuple):

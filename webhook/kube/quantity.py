@@ -69,5 +69,5 @@ def quantity_text(resource: str, amount: int) -> str:
     """An amount as the API server writes it. `amount`: thousandths for `cpu`, bytes for memory."""
     if resource == "cpu":
         return f"{amount}m" if amount % 1000 else f"{amount // 1000}"
-    suffix = next((suffix for suffix in ("Gi", "Mi") if amount % _SCALE[suffix] == 0), "")
+    suffix = next((suffix for suffix in ("Ti", "Gi", "Mi", "Ki") if amount and amount % _SCALE[suffix] == 0), "")
     return f"{amount // _SCALE[suffix]}{suffix}"

@@ -34,7 +34,7 @@ from webhook.placement.shared_cache import SharedCache
 from webhook.placement.strategies import STRATEGIES, WEIGHTS
 from webhook.placement.use import usable_gpus, use_tiers
 from webhook.placement.volumes import VolumeTopology
-from webhook.placement.why_not import Search
+from webhook.placement.why_not import Search, for_pod
 from webhook.state.state import ClusterState
 
 Indices = NDArray[np.intp]
@@ -288,7 +288,7 @@ class Ranker:
             search = None if constraints is None else Search(pod_requests, constraints, nodes, self._gpus, served)
             known = version, () if search is None else tuple(search.unschedulable())
             self._unschedulable.put((key, pod_requests), known, namespace)
-        return known[1]
+        return tuple([for_pod(reason, pod.json) for reason in known[1]])
 
     def labels(self, pod: AskedPod, pod_requests: PodRequests, keys: tuple[str, ...]) -> frozenset[tuple[str, ...]]:
         """The values of labels on nodes that could take the pod if they were up and empty: see `interface.Places`."""

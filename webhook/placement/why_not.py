@@ -15,6 +15,8 @@ from numpy.typing import NDArray
 from webhook.devices.types import DeviceClaim
 from webhook.framework.cluster_view import Expression, Unschedulable
 from webhook.kube.gpus import DIVIDED, GPU_KINDS, MODEL_LABELS, PARTS, Gpus, vendor
+from webhook.kube.less import less
+from webhook.kube.pod import Pod
 from webhook.kube.pod_requests import PodRequests
 from webhook.kube.taints import passes
 from webhook.nodes.nodes import GENERAL, Nodes
@@ -64,9 +66,7 @@ class Search:
                 return
             left = able
         with_gpus = left
-        selected = with_gpus & np.all(
-            [check.passes for check in self._judgement.selection(self._nodes, self._rows)], axis=0
-        )
+        selected = with_gpus & self._selected()
         if not selected.any():
             yield self._not_selected(with_gpus)
             return
@@ -86,6 +86,11 @@ class Search:
             seen = f"a pod that asks {listed(asked, 8)}"
             wanted = "what one node has; each of these some node has, but none has all of them"
             yield Unschedulable("together", "spec", seen, wanted, "Ask for less of one of them", False)
+
+    def _selected(self) -> Mask:
+        checks = self._judgement.selection(self._nodes, self._rows)
+        mask: Mask = np.logical_and.reduce([np.ones_like(self._without_plugin), *[check.passes for check in checks]])
+        return mask
 
     # --- resources ----------------------------------------------------------------------------------------------------
 
@@ -111,10 +116,14 @@ class Search:
             seen = f"a pod that asks {self._gpu_words()}"
             wanted = "GPUs that one node has together; none has all of these"
             return Unschedulable("together", "spec", seen, wanted, "Ask for one of them", False)
-        largest = among & (devices == max_gpus)
+        may = among & self._selected() & self._judgement.open(self._nodes, self._rows)
+        there = int(devices[may].max(initial=0))
+        which = " that it may go to" if 0 < there < max_gpus else ""
+        max_gpus = there if which else max_gpus
+        largest = (may if which else among) & (devices == max_gpus)
         pods = -(-amount // max_gpus)
         split = f"{pods} pods of {'' if amount % max_gpus == 0 else 'at most '}{max_gpus}"
-        has = "node has" if np.count_nonzero(largest) == 1 else "nodes have"
+        has = f"node{which} has" if np.count_nonzero(largest) == 1 else f"nodes{which} have"
         # If it is not lasting, some GPUs are away now: they are sick, or their device plugin does not run.
         lasting = amount > self._most(name) and not self._without_plugin.any()
         wanted = (
@@ -134,25 +143,35 @@ class Search:
                 yield Unschedulable("shared", name, f"{amount} {bare(name)}", wanted, fix, False)
 
     def _short(self, left: Mask, with_gpus: Mask) -> Iterator[Unschedulable]:
-        """Resources of which no node that the pod may use has enough."""
-        capacity = self._nodes.columns.capacity
+        """Resources of which no node that the pod may use has enough. Their amounts are of one node, one with enough of the rest
+        if there is any."""
+        capacity = {name: amounts[self._rows] for name, amounts in self._nodes.columns.capacity.items()}
         counts = " and ".join([str(count) for count in self._asked.values()])
-        for name, amount in self._pod_requests.requests:
-            if name in self._asked or name not in capacity:
-                continue
-            amounts = capacity[name][self._rows]
-            largest = int(amounts[left].max(initial=0))
-            if amount <= largest or (name not in GENERAL and not largest):
-                continue
-            elsewhere = " that it may go to" if int(amounts[with_gpus].max()) > largest else ""
-            where = self._named((left if elsewhere else with_gpus) & (amounts == largest))
+        asked = [each for each in self._pod_requests.requests if each[0] not in self._asked and each[0] in capacity]
+        able, short = left.copy(), list[tuple[str, int]]()
+        for name, amount in asked:
+            largest = int(capacity[name][left].max(initial=0))
+            if amount > largest and (name in GENERAL or largest):
+                short.append((name, amount))
+            else:
+                able &= capacity[name] >= amount
+        able = able if able.any() else left.copy()
+        for name, amount in short:
+            amounts = capacity[name]
+            largest = int(amounts[able].max())
+            wider = [(" that it may go to", with_gpus), (" and enough of the rest", left)]
+            which = "".join([words for words, mask in wider if int(amounts[mask].max()) > largest][-1:])
+            able &= amounts == largest
+            where = self._named(able if which else with_gpus & (amounts == largest))
             seen = f"a pod that asks {amount_words(name, amount)} with {self._gpu_words()}"
-            wanted = f"what some node has; the largest node with {counts}{elsewhere} has {amount_number(name, largest)}: {where}"
+            wanted = (
+                f"what some node has; the largest node with {counts}{which} has {amount_number(name, largest)}: {where}"
+            )
             beside = np.any(
                 [self._without_plugin, *[self._devices(gpu, installed=True) > 0 for gpu in self._asked]], axis=0
             )
             lasting = name in GENERAL and amount > int(amounts[beside].max(initial=0))
-            yield Unschedulable(name, "spec", seen, wanted, f"Ask for at most {amount_words(name, largest)}", lasting)
+            yield Unschedulable(name, "spec", seen, wanted, "", lasting, largest)
 
     def _devices(self, name: str, *, installed: bool = False) -> NDArray[np.int64]:
         """The allocatable amount of a resource by node, or what the node may offer as it is: see `nodes.installed_on`. Shared
@@ -253,6 +272,20 @@ class Search:
         """These rows by the names of their nodes: the same on every replica."""
         rows = self._nodes.by_name()
         return rows[mask[rows]]
+
+
+def for_pod(reason: Unschedulable, pod: Pod) -> Unschedulable:
+    """The reason with the amount for which this pod may ask beside what else it needs."""
+    if reason.fix:
+        return reason
+    name = reason.cause
+    if (found := less(pod, name, reason.most)) is None:
+        over = (pod["spec"].get("overhead") or {}).get(name)
+        return reason._replace(
+            fix="Use another RuntimeClass: the overhead of this one is too much" if over else f"A{_OPERATORS[1:]}"
+        )
+    more = ": the overhead of its RuntimeClass is added to that" if name in (pod["spec"].get("overhead") or ()) else ""
+    return reason._replace(fix=f"Ask for at most {amount_words(name, found.amount)}{found.where}{more}")
 
 
 def _may_be_missing(resource: str) -> bool:

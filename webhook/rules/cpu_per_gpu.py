@@ -20,7 +20,7 @@ from webhook.framework.interface import Action, Context, Finding, ProfileView, R
 from webhook.framework.resources_per_gpu import CLASSES, PerGpu
 from webhook.kube.asked import AskedPod
 from webhook.kube.pod import Container, requests_of
-from webhook.kube.quantity import milli, whole
+from webhook.kube.quantity import milli, quantity_text, whole
 from webhook.text import amount_number, amount_words, plural, quoted
 
 _STEPS = {"cpu": 100, "memory": 2**29}
@@ -94,7 +94,7 @@ class CpuPerGpu(Rule):
         least_cpu, least_memory = (least[resource] * gpus for resource in ("cpu", "memory"))
         if cpu >= least_cpu and memory >= least_memory:
             return None
-        need = f'cpu: "{amount_number("cpu", least_cpu)}" and memory: {amount_number("memory", least_memory)}'
+        need = f'cpu: "{amount_number("cpu", least_cpu)}" and memory: {quantity_text("memory", least_memory)}'
         has = f"{amount_words('cpu', cpu) if cpu else 'no CPU'} and {amount_number('memory', memory) if memory else 'no memory'}"
         return Finding(
             path=f"{container.field}.resources.requests",

@@ -75,7 +75,8 @@ class GpuFits(Rule):
             if most:
                 count = min([count for count, most in found if most])
                 seen, wanted = f"{plural(count, 'device')} in {request.words}", f"at most {most}, as one node has"
-                fix = f"Ask for {most} or fewer, or wait if such a node is added"
+                fewer = f"{most} or fewer" if len(context.claimed) == 1 else "fewer"  # others need some of them too
+                fix = f"Ask for {fewer}, or wait if such a node is added"
             else:
                 unmet = next((each.unmet for each in request.alternatives if each.unmet), "")
                 by = f" by the expression «{bare(unmet)}»" if unmet else ""

@@ -140,7 +140,11 @@ AMOUNTS = [
     taken("a sidecar that has a GPU of its own", 8, "node p-a: 7", held("other", 1), made=waits(7, initContainers=[SIDECAR]), advises='ask for 6 in place of 7 in container "main"'),
     short(
         "an init container that asks for the GPUs", "gpusTaken", 'all GPUs are taken: init container "init" asks for 4 nvidia.com/gpu; free on node p-a: 2 in all',
-        waits(1, initContainers=[INIT]), before=[held("other", 6)], advises="ask for 2 in place of 4",
+        waits(1, initContainers=[INIT]), before=[held("other", 6)], advises='ask for 2 in place of 4 in init container "init"',
+    ),
+    taken(
+        "an init container and a container that ask for as many GPUs", 4, "node p-a: 2", held("other", 6), made=waits(4, initContainers=[INIT]),
+        advises="ask for 2 in place of 4 in each container",
     ),
     short(
         "an Intel GPU that others have (truecharts#18712)", "gpusTaken", f"all GPUs are taken: 1 {I915} asked for", waits(resource=I915), [node("p-a", 0, resources={I915: "1"})], I915,

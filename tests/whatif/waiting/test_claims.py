@@ -57,6 +57,7 @@ CASES = [
     pytest.param([device("a"), device("b", "L4")], [of_model("A100"), of_model("A100", "L4")], [], FREE, "", "", id="one of them has a choice"),
     pytest.param(TWO, [{**ANY, "count": 2}], ["a"], NONE_FREE, "2 devices of dc wanted, at most 1 free on a node: not on node n", "ask for at most 1 in a new claim", id="one of two is taken"),
     pytest.param(TWO, [{**ANY, "count": 3}], [], NONE_FREE, "at most 2 free", "ask for at most 2 in a new claim, or repair the driver on node n", id="more than there are"),
+    pytest.param(TWO, [{**ANY, "count": 3}, ANY], [], NONE_FREE, "3 devices of dc wanted, at most 2 free", "ask for fewer in a new claim", id="more than there are, and another request needs one"),
     pytest.param(TWO, [{**ANY, "count": 3}], ["a"], NONE_FREE, "at most 1 free", "ask for at most 1 in a new claim, or", id="more than there are, and one is taken"),
     pytest.param([device("a"), device("b", **SICK)], [ALL], [], NONE_FREE, "all devices that match are wanted, and others have some of those of node n, or they have taints", "", id="all, and one has a taint"),
     pytest.param([device("a", **SICK)], [ANY], [], NONE_FREE, f"1 device of dc wanted, and {TAINTED}sick", "", id="a device with a taint"),

@@ -159,7 +159,7 @@ def devices(case: Case) -> NodeCheck:
         for each in asked:
             if (off := left & few & s.devices.search(each.wants, s.alive).few).any():
                 left &= ~off
-                yield from _short(case, each, off, alone & (len(asked) == 1))
+                yield from _short(case, each, off, alone, sole=len(asked) == 1)
         if (off := left & few).any():
             left &= ~off
             yield from _apart(case, asked, off, alone) if case.part is None else _no_room(case, case.part, off, alone)
@@ -178,9 +178,11 @@ def devices(case: Case) -> NodeCheck:
     return NodeCheck(s.alive & np.any([few, unknown, *away.values()], axis=0), explain)
 
 
-def _short(case: Case, request: _Request, off: Mask, alone: Mask) -> Iterator[Cause]:
-    """The cause for nodes with too few devices for a request: none matches, there are fewer, or others have them."""
+def _short(case: Case, request: _Request, off: Mask, alone: Mask, *, sole: bool) -> Iterator[Cause]:
+    """The cause for nodes with too few devices for a request: none matches, there are fewer, or others have them. `sole`: the pod
+    has no others, which would need some of what is free."""
     s, number, nobody = case.situation, request.devices, np.zeros_like(alone)
+    alone = alone if sole else nobody
     most, free = (request.most(s, off, free=each) for each in (False, True))
     asked = f"{request.who}: {plural(number, 'device')} of {bare(request.device_class)} wanted"
     of_class = s.snapshot.state.device_requests.class_selectors(request.device_class) or ()
@@ -198,7 +200,8 @@ def _short(case: Case, request: _Request, off: Mask, alone: Mask) -> Iterator[Ca
         yield s.cause("noDevice", f"{asked}, and no device matches {wanted}", off, nobody, correct)
     else:
         text = f"{asked}, at most {free} free on a node: not on {s.where(off)}"
-        fewer = [f"ask for at most {free or most} in a new claim"] if free or 0 < most < number else []
+        less = f"at most {free or most}" if sole else "fewer"
+        fewer = [f"ask for {less} in a new claim"] if free or 0 < most < number else []
         if most < number:
             repair = _LOOK._replace(words=f"repair the driver on {s.where(off)}")
             elsewhere = [] if most else ["let the pod run where they are"]

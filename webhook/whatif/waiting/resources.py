@@ -3,15 +3,15 @@
 k8s.io/kubernetes pkg/scheduler/framework/plugins/noderesources/fit.go.
 """
 
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from typing import Any, Final
+from collections.abc import Iterable, Iterator, Sequence
+from typing import Final
 
 import numpy as np
 
 from webhook.devices.source_kai import KAI
+from webhook.kube.less import init_container, less
 from webhook.kube.pod import Pod, controller_reference, labels_of, priority_of
 from webhook.kube.pod_requests import counted_requests
-from webhook.kube.quantity import parse_quantity
 from webhook.kube.schedulers import queueing
 from webhook.nodes.usage import is_unschedulable, nominated_priority
 from webhook.placement.constraints import Mask
@@ -21,7 +21,7 @@ from webhook.whatif.cluster.report import gpus_of
 from webhook.whatif.cluster.snapshot import full_name
 from webhook.whatif.commands import kubectl
 from webhook.whatif.waiting.causes import Cause, Fix, NodeCheck
-from webhook.whatif.waiting.situation import Case, Situation, failing, with_spec
+from webhook.whatif.waiting.situation import Case, Situation, failing
 from webhook.whatif.waiting.unoffered import unknown, without
 
 _CAUSE_OF: Final = {
@@ -86,30 +86,31 @@ def _short(case: Case, name: str, amount: int, off: Mask, alone: Mask) -> Iterat
     if gpu and (none := off & (capacity == 0)).any():
         yield from without(case, name, none, alone & none)
         off, alone = off & ~none, alone & ~none
-    asked, who = amount_number(name, amount), _asks_most(case.pod, name)
+    first = init_container(case.pod, name)
+    asked, who = amount_number(name, amount), f"init container {quoted(first)} " if first else ""
     if (large := off & (capacity >= amount)).any():
         yield _taken(case, name, amount, large, able, f"{who}asks for {asked} {bare(name)}" if who else "")
     if not (small := off & (capacity < amount)).any():
         return
     largest, now = int(capacity[small].max()), _most_free(case, name, alone & small)
-    later = f" ({amount_number(name, largest)} when nothing else runs there)" if 0 < now < largest else ""
-    less = _less(case, name, amount, now or largest, " at most", (", in more pods" if gpu else "") + later)
+    when_empty = largest if 0 < now < largest else 0
+    fewer = _less(case, name, now or largest, " at most", ", in more pods" if gpu else "", when_empty)
     if gpu and (lost := small & (s.nodes.columns.installed[name][: len(small)] >= amount)).any():
         there, has = int(capacity[lost].max()), int(s.nodes.columns.installed[name][np.flatnonzero(lost)[0]])
         text = f"{s.where(lost)}: {there} of {has} {bare(name)} are allocatable, {amount} asked for"
-        yield s.cause("nodesTooSmall", text, lost, alone, *_withdrawn(case, name, lost), *less)
+        yield s.cause("nodesTooSmall", text, lost, alone, *_withdrawn(case, name, lost), *fewer)
         small &= ~lost
     if not small.any():
         return
     if not (s.alive & (capacity >= amount)).any():
         most = amount_number(name, int(capacity[s.alive].max()))
         text = f"{who}asks for {asked} {bare(name)}, and no node has more than {most}"
-        yield s.cause("moreThanAnyNode", text, small, alone, *less, "add larger nodes")
+        yield s.cause("moreThanAnyNode", text, small, alone, *fewer, "add larger nodes")
     else:
         empty = amount_number(name, largest)
         wanted = f"{who}asks for {asked} {bare(name)}" if who else f"{asked} {bare(name)} asked for"
         text = f"{s.where(small)}: too small: {wanted}, {empty} there when empty"
-        yield s.cause("nodesTooSmall", text, small, alone, *less, "let the pod go to larger nodes")
+        yield s.cause("nodesTooSmall", text, small, alone, *fewer, "let the pod go to larger nodes")
 
 
 def _withdrawn(case: Case, name: str, rows: Mask) -> list[Fix]:
@@ -126,63 +127,16 @@ def _withdrawn(case: Case, name: str, rows: Mask) -> list[Fix]:
     return [Fix(why, kubectl("describe", "node", s.names[first]))]
 
 
-def _less(case: Case, name: str, amount: int, most: int, limit: str = "", more: str = "") -> list[Fix]:
-    """«ask for 96 cpu in container "main"», with which the pod asks for `most` in place of `amount` in all; [] if for nothing."""
-    where, stays, change = _beside(case.pod, name, amount)
-    if most <= stays:
+def _less(case: Case, name: str, most: int, limit: str = "", more: str = "", empty: int = 0) -> list[Fix]:
+    """«ask for 96 cpu in container "main"», with which the pod asks for `most` in all; [] if it cannot. `empty`: what there is
+    without other pods."""
+    if (found := less(case.pod, name, most)) is None:
         return []
-    text = _floor(name, most - stays)
-    instead = "" if limit else f" in place of {amount_number(name, amount - stays)}"
+    text, rest = amount_number(name, found.amount), less(case.pod, name, empty) if empty else None
+    instead = "" if limit else f" in place of {amount_number(name, found.before)}"
     unit = "" if instead and case.situation.policy.gpus.kind(name) is not None else f" {bare(name)}"
-    return [Fix(f"ask for {text}{unit}{instead}{limit}{where}{more}", pod=change(text))]
-
-
-def _floor(name: str, amount: int) -> str:
-    """The number of an amount for a manifest, which is not more than it."""
-    text = amount_number(name, amount)
-    if name == "cpu" or parse_quantity(text) <= amount:
-        return text
-    unit, size = next(
-        (unit, size) for unit, size in (("Ti", 1 << 40), ("Gi", 1 << 30), ("Mi", 1 << 20)) if unit in text
-    )
-    return f"{amount // size}{unit}" if amount >= size else str(amount)
-
-
-def _beside(pod: Pod, name: str, amount: int) -> tuple[str, int, Callable[[str], Pod]]:
-    """Where the pod asks for most of a resource (« in container "main"», "" if that is plain); how much of `amount` it needs
-    beside that: for its other containers, its sidecars and its runtime class; and the pod that asks for another amount there."""
-    spec = pod["spec"]
-    extra = int(parse_quantity(str((spec.get("overhead") or {}).get(name, "0"))) * (1000 if name == "cpu" else 1))
-    if any(name in (stated or {}) for stated in (spec.get("resources") or {}).values()):
-        return " in spec.resources", extra, lambda text: with_spec(pod, resources=_stating(spec, name, text))
-    kind = "initContainers" if _asks_most(pod, name) else "containers"
-    most = max(spec[kind], key=lambda container: _amount(container, name))
-
-    def changed(text: str) -> Pod:
-        made = {**most, "resources": _stating(most, name, text)}
-        return with_spec(pod, **{kind: [made if each is most else each for each in spec[kind]]})
-
-    if kind == "initContainers":
-        return "", extra, changed
-    stays = amount - _amount(most, name)
-    return f" in container {quoted(most.get('name'))}" if stays > extra else "", stays, changed
-
-
-def _stating(of: Mapping[str, Any], name: str, text: str) -> dict[str, Any]:
-    """The resources of a container or of a spec, with another amount of one."""
-    given = of.get("resources") or {}
-    return {**given, **{part: {**each, name: text} for part, each in given.items() if name in (each or {})}}
-
-
-def _asks_most(pod: Pod, name: str) -> str:
-    """«init container "x" »: the one that alone asks for as much as the pod needs, where the containers ask for less; else ""."""
-    own = sum(_amount(container, name) for container in pod["spec"].get("containers") or ())
-    most = max(pod["spec"].get("initContainers") or (), key=lambda container: _amount(container, name), default=None)
-    return f"init container {quoted(most.get('name'))} " if most is not None and _amount(most, name) > own else ""
-
-
-def _amount(container: Mapping[str, Any], name: str) -> int:
-    return counted_requests({"metadata": {}, "spec": {"containers": [container]}}).amount(name)
+    later = f" ({amount_number(name, rest.amount)} when nothing else runs there)" if rest is not None else ""
+    return [Fix(f"ask for {text}{unit}{instead}{limit}{found.where}{more}{later}", pod=found.change(text))]
 
 
 def _taken(case: Case, name: str, amount: int, off: Mask, able: Mask, asks: str) -> Cause:
@@ -201,7 +155,7 @@ def _taken(case: Case, name: str, amount: int, off: Mask, able: Mask, asks: str)
     if s.policy.gpus.kind(name) is None:
         asks = asks or f"{amount_number(name, amount)} asked for"
         text = f"{s.where(off)}: short of {unit}: {asks}, at most {amount_number(name, most)} free{held}"
-        fixes = [*_less(case, name, amount, best, more=where), *waits] or [Fix(f"free {unit} there")]
+        fixes = [*_less(case, name, best, more=where), *waits] or [Fix(f"free {unit} there")]
         return s.cause(_CAUSE_OF.get(name, "insufficientResource"), text, off, alone, *fixes)
     total = int(free[off].sum())
     back = _withdrawn(
@@ -211,13 +165,12 @@ def _taken(case: Case, name: str, amount: int, off: Mask, able: Mask, asks: str)
         f"{asks or f'{amount} {unit} asked for'}; free on {s.where(off)}: {total} in all, at most {most} on one{held}"
     )
     if total >= amount:
-        _, stays, change = _beside(case.pod, name, amount)
-        each = max(0, best - stays)
-        fixes = [Fix(f"ask for {each} in each of more pods", pod=change(str(each)))] if each else []
+        each = less(case.pod, name, best)
+        fixes = [Fix(f"ask for {each.amount} in each of more pods", pod=each.change(str(each.amount)))] if each else []
         fixes = [*fixes, Fix("let one node be emptied"), *waits, *back]
         return s.cause("gpusFragmented", f"GPUs are free, but on several nodes: {amounts}", off, alone, *fixes)
     more = () if case.daemon and waits else (Fix("add a node"),)
-    fixes = [*_less(case, name, amount, best, more=where), *waits, *back, *more]
+    fixes = [*_less(case, name, best, more=where), *waits, *back, *more]
     return s.cause("gpusTaken", f"all GPUs are taken: {amounts}", off, alone, *fixes)
 
 
