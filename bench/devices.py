@@ -13,7 +13,9 @@ import asyncio
 import json
 import random
 from collections import Counter
+from collections.abc import Collection
 from contextlib import ExitStack
+from functools import partial
 
 from rich.table import Column, Table
 
@@ -32,6 +34,7 @@ NODES = {8: 20, 4: 12, 2: 8}
 PODS = {8: 12, 4: 8, 2: 3, 1: 70}
 """Number of pods by the GPUs that each asks for."""
 ASKS = ("templates", "extended", "partitions", "shares")
+SIDES = ("stock", "ours")
 MEMORY = 80
 
 
@@ -172,17 +175,24 @@ def run(who: str, ask: str, cpu: str, seed: int) -> Counter[str]:
         return asyncio.run(work())
 
 
+def _some_of(known: Collection[str], said: str) -> list[str]:
+    names = said.split(",")
+    if wrong := [name for name in names if name not in known]:
+        raise argparse.ArgumentTypeError(f"{wrong[0]!r} is not known: wanted some of {', '.join(known)}")
+    return names
+
+
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--ask", default=",".join(ASKS))
+    parser.add_argument("--ask", default=[*ASKS], type=partial(_some_of, ASKS), metavar="ASK,…")
     parser.add_argument("--cpu", default="", help="CPU of each pod, such as 100m; 4 for each GPU by default")
     parser.add_argument("--seeds", default="1,2,3,4,5")
-    parser.add_argument("--who", default="stock,ours")
+    parser.add_argument("--who", default=[*SIDES], type=partial(_some_of, SIDES), metavar="WHO,…", help="stock, ours")
     args = parser.parse_args()
     table = Table(*[Column(name) for name in ("ask", "seed", "who", "GPUs pending", "first choice", "left alone")])
-    for ask in args.ask.split(","):
+    for ask in args.ask:
         for seed in map(int, args.seeds.split(",")):
-            for who in args.who.split(","):
+            for who in args.who:
                 found = run(who, ask, args.cpu, seed)
                 share = f"{found['first'] / found['ranked']:.1%} of {found['ranked']}" if found["ranked"] else ""
                 why = ", ".join(f"{name[5:]}: {count}" for name, count in found.items() if name.startswith("why"))
