@@ -212,7 +212,7 @@ async def test_a_dozen_replicas_fit_into_the_quota(beside: ControlPlane, two_nod
     async def all_made() -> bool:
         return len(await two_nodes.list("Pod", "gpu-admission")) == 12
 
-    await wait_until(all_made, 30, "a pod for each replica")
+    await wait_until(all_made, 120, "a pod for each replica")
 
 
 OF_OTHERS = (

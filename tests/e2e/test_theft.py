@@ -143,7 +143,7 @@ async def test_each_way_of_each_vendor(tried: Attempt, api: Api, victims: Sides)
             """The API server takes up a RuntimeClass by a watch."""
             return f"[{tried.rule}]" in await refusal(api.create(tried.pod, victims.ours, dryRun="All"))
 
-        await wait_until(told, 30, f"{tried.spelling} to be refused")
+        await wait_until(told, 120, f"{tried.spelling} to be refused")
 
 
 async def test_containers_without_a_gpu_beside_one_with_are_given_none_by_their_image(api: Api, victims: Sides) -> None:
