@@ -18,6 +18,7 @@ from tests.controlplane.nodes import node
 from tests.controlplane.objects import Json, custom, made, pod, pod_spec
 from tests.controlplane.plane import ControlPlane
 from tests.e2e.bare import bare
+from tests.e2e.late import PATIENT
 from tests.installed import Installed, decision, opt_in
 from tests.served import after
 
@@ -34,7 +35,10 @@ TEMPLATE: Json = {"template": {"metadata": {}, "spec": pod_spec(8, restartPolicy
 async def both(beside: ControlPlane) -> AsyncIterator[Installed]:
     async with bare(beside) as api:
         kinds = [custom("MPIJob", "kubeflow.org", "v1"), custom("TFJob", "kubeflow.org", "v1")]
-        with beside.serving(*kinds, custom("RayCluster", "ray.io", "v1")), Installed(beside, replicas=2) as installed:
+        with (
+            beside.serving(*kinds, custom("RayCluster", "ray.io", "v1")),
+            Installed(beside, replicas=2, before=PATIENT) as installed,
+        ):
             await clusters.apply(api, NODES)
             await api.namespace(TEAM)
             await opt_in(api, TEAM)

@@ -10,10 +10,11 @@ from tests.controlplane.nodes import node
 from tests.controlplane.objects import custom, made, pod
 from tests.controlplane.plane import ControlPlane
 from tests.e2e.bare import bare
-from tests.installed import Installed, decision, opt_in
+from tests.installed import Installed, decision, known, opt_in
 
 pytestmark = pytest.mark.controlplane
 
+NODES = [node("a"), node("b")]
 REPLICA = {"labels": {"pod-template-hash": "5f6d", "workload-type": "inference"}, "owned_by": "ReplicaSet"}
 AUTHORS = {
     "weight": 1,
@@ -32,9 +33,10 @@ async def test_replicas_are_spread_by_constraints_only_where_no_karpenter_makes_
         with beside.serving(node_pools()):
             await api.create(made("NodePool", "gpu", spec={}))
             with Installed(beside):
-                await clusters.apply(api, [node("a"), node("b")])
+                await clusters.apply(api, NODES)
                 await api.namespace("ours")
                 await opt_in(api, "ours")
+                await known(api, NODES)
 
                 async def told(result: str) -> dict[str, Any]:
                     found: dict[str, Any] = {}

@@ -13,6 +13,7 @@ from tests.e2e import behaviour
 from tests.e2e.behaviour import second_call
 from tests.e2e.behaviour.case import Case
 from tests.e2e.behaviour.play import Played, judged, play
+from tests.e2e.late import PATIENT
 from tests.installed import SHIPPED, Installed
 
 pytestmark = pytest.mark.controlplane
@@ -43,7 +44,7 @@ def played(request: pytest.FixtureRequest, control_plane: ControlPlane, installe
         async with Api.of(control_plane.kubeconfig) as api:
             return await play(api, some)
 
-    with installed.policy(SHIPPED + PROFILES), second_call.another_hook(control_plane):
+    with installed.running(PATIENT), installed.policy(SHIPPED + PROFILES), second_call.another_hook(control_plane):
         for begin in range(0, len(cases), size):
             found |= asyncio.run(some_of_them(cases[begin : begin + size]))
     return found
