@@ -168,6 +168,9 @@ def also(made: Object) -> Object:
         pytest.param(part("p"), REQUEST, id="half"),
         pytest.param(part("p", "2000", key="gpu-memory"), (1, ((MEMORY, 2000),)), id="MiB"),
         pytest.param(part("p", "0.5", "g", "h"), (2, ((MEMORY, 0.5),)), id="of two GPUs"),
+        pytest.param(
+            part("p", "0.5", *map(str, range(64))), (64, ((MEMORY, 0.5),)), id="of more GPUs than any node has"
+        ),
         pytest.param(part("p", "2Gi", key=BY_CONTAINER), (1, ((MEMORY, 2048),)), id="of one container"),
         pytest.param(part("p", "2049M", key=BY_CONTAINER), (1, ((MEMORY, 1954),)), id="of one container, rounded down"),
         pytest.param(
@@ -192,14 +195,16 @@ def test_a_number_that_is_none(text: str) -> None:
         made = part("p", text, "g", on="a", key=key)
         assert (KAI.claim(made), KAI.uses(made)) == (None, ())
     many = part("p", "0.5", "g", on="a")
-    many["metadata"]["annotations"]["gpu-fraction-num-devices"] = text or "17"
+    many["metadata"]["annotations"]["gpu-fraction-num-devices"] = text or "2.0"
     assert (KAI.claim(many), KAI.uses(many)) == (None, ())
 
 
-def test_a_pod_has_no_more_than_it_asks_for() -> None:
+@pytest.mark.parametrize(("number", "used"), [("1", 1), ("64", 16)])
+def test_a_pod_has_no_more_than_it_asks_for_nor_than_a_node_may_have(number: str, used: int) -> None:
     made = part("p", "0.25", "g", on="a")
+    made["metadata"]["annotations"]["gpu-fraction-num-devices"] = number
     made["metadata"]["labels"] |= {f"{GROUP}/h{number}": f"h{number}" for number in range(1000)}
-    assert [use.amounts for use in KAI.uses(made)] == [((MEMORY, 0.25),)]
+    assert [use.amounts for use in KAI.uses(made)] == [((MEMORY, 0.25),)] * used
 
 
 def test_pods_that_a_tenant_binds_to_a_node_are_counted_within_bounds() -> None:

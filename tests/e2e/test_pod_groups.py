@@ -3,6 +3,17 @@
 The scheduler takes no group whose pods have another priority than it has, and the priority of both is fixed when they are made.
 So a class is given only where both have it from one place, the template of a Job. Otherwise neither gets one, and who asks for
 one by a label is told to name it in both.
+
+Why a group does not get one, and its pods after it. Which order of events leaves a group that never runs, and would without us:
+
+- the call for a pod is lost: none, if the validating hook refuses each pod without the class of its group
+- the call for the group is lost, or it is refused by a quota: none, since then neither gets one
+- the pods come first, which may be: they have no class when the group gets one. It could be left without for the pods that are
+  known, but a pod and its group that are created at once, at two replicas or at one, are not known to each other
+- the group is deleted and made again with another class: the same, for the pods that are left
+- the namespace opts out, or the webhook is removed, between the two or before a pod is made again: nobody is asked about the pod.
+  The guard of manifests/70-guards.yaml then also refuses the class to who names it by hand
+- the PriorityClass is made again with another value: no pod can have the priority of the group any more
 """
 
 import asyncio
@@ -30,6 +41,7 @@ GROUPS = Options(
     apiserver=("--runtime-config=scheduling.k8s.io/v1beta1=true",), gates=("GenericWorkload", "WorkloadWithJob")
 )
 INFERENCE = "gpu-inference"
+OTHER_PRIORITY = "same priority as the pod group"
 
 
 @pytest_asyncio.fixture(scope="module", loop_scope="module")
@@ -68,7 +80,7 @@ async def together(api: Api, name: str, group_class: str, of_pods: Sequence[str]
     async def tried() -> bool:
         found[:] = [await api.get("Pod", f"{name}-{n}", "team") for n in range(2)]
         said = [c.get("message", "") for each in found for c in each["status"].get("conditions", ())]
-        return bound(found) or any("same priority as the pod group" in text for text in said)
+        return bound(found) or any(OTHER_PRIORITY in text for text in said)
 
     await wait_until(tried, 120, f"the scheduler to bind, or to refuse, the group {name}")
     return found, [text for texts in told for text in texts]
@@ -145,6 +157,32 @@ async def test_the_scheduler_takes_no_group_with_another_priority_than_its_pods(
     """Why we give none to a group that is made by itself, whatever label it has: without a class all of these run."""
     pods, _ = await together(team, name, group_class, of_pods)
     assert not any(each["spec"].get("nodeName") for each in pods)
+
+
+async def test_a_group_with_a_class_never_runs_a_later_pod_without_it(team: Api) -> None:
+    """What would become of a group that has the class from us, once its namespace has opted out."""
+    pods, _ = await together(team, "later", INFERENCE, [INFERENCE] * 2)
+    assert bound(pods)
+    await team.create(pod("later-2", 0, schedulingGroup={"podGroupName": "later"}), "team")
+
+    async def refused() -> bool:
+        later = await team.get("Pod", "later-2", "team")
+        assert not bound([later])
+        return any(OTHER_PRIORITY in c.get("message", "") for c in later["status"].get("conditions", ()))
+
+    await wait_until(refused, 120, "the scheduler to refuse the later pod")
+
+
+async def test_pods_may_come_before_their_group(team: Api) -> None:
+    """It runs, so we may not refuse a pod whose group is not known, and cannot give it the class that the group will have."""
+    for number in range(2):
+        await team.create(pod(f"first-{number}", 0, schedulingGroup={"podGroupName": "first"}), "team")
+    await team.create(made("PodGroup", "first", spec={"schedulingPolicy": GANG}), "team")
+
+    async def run() -> bool:
+        return bound([await team.get("Pod", f"first-{number}", "team") for number in range(2)])
+
+    await wait_until(run, 120, "the pods that came first to be bound")
 
 
 @pytest.mark.parametrize(

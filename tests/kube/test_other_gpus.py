@@ -32,6 +32,7 @@ NVIDIA = {
     "KAI, by container, with a limit alone": pod(
         gpus=0, annotations={"nvidia.com/container.x.gpu-memory.limit": "8Gi"}
     ),
+    "KAI, by container, without its name": pod(gpus=0, annotations={"nvidia.com/container.gpu-memory.request": "8Gi"}),
     "Run:ai": pod(gpus=0, annotations={"gpu-memory": "4096"}),
     "an extended resource that DRA serves": pod(
         containers=[named("deviceclass.resource.kubernetes.io/gpu.nvidia.com")]

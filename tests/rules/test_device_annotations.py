@@ -82,6 +82,13 @@ REFUSED = [
         id="a new pod that says which GPUs its containers get",
     ),
     pytest.param(
+        case(pod(annotations={f"{_OF}gpu-memory.requests": "8Gi"})),
+        [
+            f'metadata.annotations[{_OF}gpu-memory.requests]: saw "8Gi", {_WANTED[:-10]}Write gpu-memory.request at its end if that is meant, or remove it.'
+        ],
+        id="a misspelt request for a part",
+    ),
+    pytest.param(
         case(
             pod(annotations={"Corp.example/gpu.main.gpus.devices": "0"}),
             rule=DeviceAnnotations(of_containers=("corp.example/GPU.",)),

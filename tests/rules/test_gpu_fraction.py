@@ -22,12 +22,12 @@ OF = "nvidia.com/container."
 
 def by_container(*, gpu: int | None = None, scheduler: str = "kai-scheduler", note: str = "", **words: str) -> Case:
     """A pod with the containers `main` and `side`. `words`: by the container and a word, the value of that annotation: see WORDS.
-    `note`: another annotation, with its value."""
+    `note`: other annotations, with their values."""
     notes = {
         f"{OF}{'.'.join((name.partition('_')[0], WORDS[name.partition('_')[2]]))}": value
         for name, value in words.items()
     }
-    notes |= dict([note.split("=")]) if note else {}
+    notes |= dict([each.split("=") for each in note.split(",") if note])
     containers = [container(gpu=gpu), container("side", gpu=None)]
     return case(pod(containers=containers, annotations=notes, schedulerName=scheduler), cluster=LABELLED)
 
@@ -60,6 +60,11 @@ ALLOWED = [
         by_container(main_mode="time-slicing", note="gpu-fraction=0.5"), id="how the part of the pod is computed with"
     ),
     pytest.param(by_container(main_request="4Gi", note="gpu-memory=4096"), id="what KAI itself writes of megabytes"),
+    pytest.param(
+        by_container(main_request="4Gi", main_limit="8Gi", note="gpu-memory=4096,gpu-memory.limit=8Gi"),
+        id="and of a limit of megabytes",
+    ),
+    pytest.param(by_container(main_request="4Gi", note="gpu-fraction=0.5"), id="memory for a container, before a part"),
     pytest.param(
         case(
             part(
@@ -188,6 +193,41 @@ REFUSED += [
         ),
         id="a request above its limit",
     ),
+    *[
+        pytest.param(
+            by_container(main_limit="8Gi", note=f"{of}={text}"),
+            message(
+                f"{OF}main.gpu-memory.limit",
+                f'"8Gi" beside {of}',
+                f"one of the two. Write {of}.limit in its place, or remove {of}.",
+            ),
+            id=f"a limit for a container beside {of}",
+        )
+        for of, text in (("gpu-fraction", "0.5"), ("gpu-memory", "8192"))
+    ],
+    pytest.param(
+        by_container(main_request="8Gi", note="gpu-memory=4096"),
+        message(REQUEST, '"8Gi" beside gpu-memory, "4096"', "one of the two, or the same. Remove one of them."),
+        id="memory of which two annotations say another amount",
+    ),
+    pytest.param(
+        case(part(gpu_fraction="0.5", gpu_fraction_container_name="train")),
+        message(
+            "gpu-fraction-container-name",
+            'a part of a GPU for container "train"',
+            "the name of a container of the pod: main. Correct the name.",
+        ),
+        id="half a GPU for a container that there is not",
+    ),
+    pytest.param(
+        case(part(**{f"{OF}gpu-memory.request": "8Gi"})),
+        message(
+            f"{OF}gpu-memory.request",
+            'a part of a GPU for container ""',
+            "the name of a container of the pod: main. Correct the name.",
+        ),
+        id="a container whose name is left out",
+    ),
     pytest.param(
         by_container(main_request="8Gi", gpu=1),
         [
@@ -253,6 +293,18 @@ WARNED = [
         message("gpu-memory", '"82000"', _LARGEST),
         id="more megabytes than any GPU has",
     ),
+    *[
+        pytest.param(
+            by_container(main_request="8Gi", note=f"gpu-fraction-num-devices={number}"),
+            message(
+                "gpu-fraction-num-devices",
+                f'"{number}"',
+                "at most 8, as many GPUs as any node has. Ask for fewer, or wait if a larger node is added.",
+            ),
+            id=f"parts of {number} GPUs",
+        )
+        for number in ("9", "9" * 20)
+    ],
     pytest.param(
         by_container(main_request="8Gi", scheduler="default-scheduler"),
         message(

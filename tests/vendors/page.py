@@ -73,6 +73,7 @@ KINDS: Final[dict[type[Any], Kind]] = {
     model.Metric: Kind("metrics", lambda of: f"`{of.name}`: {of.measures}"),
     model.SeriesLabel: Kind("labels of metrics", lambda of: f"`{of.name}`: {of.says}"),
     model.MeasuringPods: Kind("pods that measure", lambda of: f"`app={of.app}` in `{of.namespace}`"),
+    model.GangKind: Kind("gangs", lambda of: f"`{of.plural}` of `{of.api}`"),
     model.OwnQueues: Kind("orders pods by priority", lambda of: f"`{of.name}`"),
     model.UnnamedNode: Kind("refuses pods that name a node", lambda of: f"`{of.name}`"),
 }

@@ -23,10 +23,7 @@ from webhook.vendors.model import (
 )
 
 ROOT = Path(__file__).resolve().parents[2] / "webhook"
-SPEAK = {
-    "feeds/nvidia_smi.py": "runs this command, and reads what it prints",
-    "kube/kinds.py": "the API groups of other projects, Volcano's gangs among them",
-}
+SPEAK = {"feeds/nvidia_smi.py": "runs this command, and reads what it prints"}
 """The files that may name some, and why. A new one is better off with a fact in the catalogue."""
 COMMON = {"agentpool", "karpenter.sh/", "gpu-fraction", "gpu-memory", "gpu-operator", "sku"}
 """Words that are not the vendor's own."""

@@ -16,6 +16,7 @@ from webhook.framework.interface import Rule
 from webhook.injectors.node_affinity import UNNAMED
 from webhook.kube.gates import gate_of
 from webhook.kube.gpus import MODEL_LABELS, labelled_count, one_on
+from webhook.kube.kinds import GROUPS, KINDS
 from webhook.kube.other_gpus import CLASS_VENDORS, FRACTIONS, KAI, PART_CONFIGMAP, other_gpus
 from webhook.kube.schedulers import ORDERED_BY_OTHERS
 from webhook.kube.taints import Taint, kind_of
@@ -133,6 +134,7 @@ READ: Final[dict[type[Any], Callable[[Any], bool]]] = {
     model.Collectives: lambda of: _LIBRARIES[of.vendor] == of.name,
     model.SeriesLabel: lambda of: of.name in (*_GPU, _INSTANCE, *GpuMetricsSettings().node_labels),
     model.MeasuringPods: lambda of: GpuMetricsSettings(source=of.source).pods.selector == {"app": of.app},
+    model.GangKind: lambda of: KINDS[of.kind].path().endswith(f"{of.api}/{of.plural}") and of.kind in GROUPS,
     model.OwnQueues: lambda of: of.name in ORDERED_BY_OTHERS,
     model.UnnamedNode: lambda of: of.name in UNNAMED,
 }

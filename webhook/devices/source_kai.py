@@ -30,12 +30,14 @@ _SAID: Final = every(SharedGroups)[0]
 _GPU: Final = _SAID.gpu
 RESERVATIONS: Final = _SAID.namespace
 """The namespace of reservation pods, from KAI 0.6 on. Any other name may be that of a tenant's namespace."""
-_ASKING: Final = (_SAID.fraction, _SAID.memory, _SAID.number)
+NUMBER: Final = _SAID.number
+_ASKING: Final = (_SAID.fraction, _SAID.memory, NUMBER)
 RECEIVED: Final = _SAID.received
 GROUP: Final = _SAID.group
 _MEMORY: Final = f"{_SAID.name}/memory"
 GPU_MEMORY: Final = labels("memory")[0]
 _MAX_GPUS: Final = 16
+"""Maximum number of groups of a pod that count: their labels may be of a tenant."""
 REQUEST, LIMIT = every(ContainerPart)[0].asks
 _MAX_QUANTITY: Final = 64
 _DEFAULT_MIB: Final = 100
@@ -60,7 +62,7 @@ class _Kai:
         if request is None or annotations_of(pod).get(RECEIVED) != "Fraction":
             return ()
         groups = [value for key, value in labels_of(pod).items() if key == GROUP or key.startswith(f"{GROUP}/")]
-        return tuple([Use(group, request.amounts) for group in sorted(groups)[: request.devices]])
+        return tuple([Use(group, request.amounts) for group in sorted(groups)[: min(request.devices, _MAX_GPUS)]])
 
     def claim(self, pod: Pod) -> DeviceClaim | None:
         request = _request(pod) if pod["spec"].get("schedulerName") == self.own_scheduler else None
@@ -70,7 +72,16 @@ class _Kai:
 def asking(pod: Pod, share: float) -> Pod:
     """The pod as it asks for this part of each of its GPUs."""
     notes = {key: value for key, value in annotations_of(pod).items() if key not in _ASKING[:2] and not part_key(key)}
-    return {**pod, "metadata": {**pod["metadata"], "annotations": {**notes, _ASKING[0]: f"{share:g}"}}}
+    return _noted(pod, {**notes, _ASKING[0]: f"{share:g}"})
+
+
+def of_fewer(pod: Pod, number: int) -> Pod:
+    """The pod as it asks for parts of so many GPUs."""
+    return _noted(pod, {**annotations_of(pod), NUMBER: str(number)})
+
+
+def _noted(pod: Pod, notes: Mapping[str, str]) -> Pod:
+    return {**pod, "metadata": {**pod["metadata"], "annotations": notes}}
 
 
 def reserved_group(pod: Pod) -> str:
@@ -112,9 +123,9 @@ def _request(pod: Pod) -> DeviceRequest | None:
         return None
     amount: float | int = _share(fraction) if fraction else _whole(memory or "")
     amount, devices = amount if of_container is None else of_container, _whole(number or "1")
-    if not amount or not 0 < devices <= _MAX_GPUS:
+    if not amount or not devices:
         return None
-    return DeviceRequest(KAI.name, devices, amounts=((_MEMORY, amount),))
+    return DeviceRequest(KAI.name, min(devices, MAX_DEVICES), amounts=((_MEMORY, amount),))
 
 
 def _memory_of_container(pod: Pod) -> int | None:

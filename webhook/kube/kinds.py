@@ -3,6 +3,9 @@
 from collections.abc import Mapping
 from typing import Final, NamedTuple
 
+from webhook.vendors.catalogue import every
+from webhook.vendors.model import GangKind
+
 
 class Kind(NamedTuple):
     """`group` is the path of its group and version, `plural` its name in RBAC and in paths; `other` is the path of a version that
@@ -21,6 +24,7 @@ class Kind(NamedTuple):
 _CORE, _APPS, _BATCH, _RESOURCE = "/api/v1", "/apis/apps/v1", "/apis/batch/v1", "/apis/resource.k8s.io/v1"
 _RAY, _KUBEFLOW, _GROVE = "/apis/ray.io/v1", "/apis/kubeflow.org/v1", "/apis/grove.io/v1alpha1"
 _STORAGE, _ADMISSION = "/apis/storage.k8s.io/v1", "/apis/admissionregistration.k8s.io/v1"
+_GANGS: Final = {each.kind: Kind(f"/apis/{each.api}", each.plural) for each in every(GangKind)}
 OTHERS: Final[Mapping[str, Kind]] = {
     "JobSet": Kind("/apis/jobset.x-k8s.io/v1alpha2", "jobsets"),
     "TrainJob": Kind("/apis/trainer.kubeflow.org/v1alpha1", "trainjobs"),
@@ -39,11 +43,11 @@ OTHERS: Final[Mapping[str, Kind]] = {
     "AppWrapper": Kind("/apis/workload.codeflare.dev/v1beta2", "appwrappers"),
     "PodClique": Kind(_GROVE, "podcliques"),
     "PodCliqueScalingGroup": Kind(_GROVE, "podcliquescalinggroups"),
-    "VolcanoPodGroup": Kind("/apis/scheduling.volcano.sh/v1beta1", "podgroups"),
+    **_GANGS,
     "CoschedulingPodGroup": Kind("/apis/scheduling.x-k8s.io/v1alpha1", "podgroups"),
 }
 """Workloads and gangs of other projects: few clusters have them, and few tenants the right to list what is not there."""
-GROUPS: Final = ("PodGroup", "VolcanoPodGroup", "CoschedulingPodGroup")
+GROUPS: Final = ("PodGroup", *_GANGS, "CoschedulingPodGroup")
 """Kinds of gangs."""
 KINDS: Final[Mapping[str, Kind]] = {
     "Node": Kind(_CORE, "nodes", namespaced=False),

@@ -52,13 +52,14 @@ class PartKey(NamedTuple):
 
 
 def part_key(key: str) -> PartKey | None:
-    """None for the key of any other annotation, and for one that its author must not write."""
+    """None for the key of any other annotation, and for one that its author must not write. The container is "" if the key has
+    left it out."""
     if key.startswith(_OF_CONTAINERS):
         for part in CONTAINER_PARTS:
-            rest = key.removeprefix(part.prefix) if key.startswith(part.prefix) else ""
+            rest = f".{key.removeprefix(part.prefix)}" if key.startswith(part.prefix) else ""
             for word in (*part.asks, *part.harmless):
                 if rest.endswith(f".{word}"):
-                    return PartKey(part, rest.removesuffix(f".{word}"), word)
+                    return PartKey(part, rest.removesuffix(f".{word}")[1:], word)
     return None
 
 

@@ -25,17 +25,19 @@ from typing import ClassVar
 from webhook.framework.interface import Check, Context, Finding, Gpus, Rule
 from webhook.kube import cel
 from webhook.kube.asked import AskedPod
-from webhook.text import Patterns, bare, matches_any, quoted
+from webhook.text import Patterns, bare, matches_any, one_edit_apart, quoted
 from webhook.vendors.catalogue import annotations, every
 from webhook.vendors.model import ContainerPart
 
 _FIX = "Remove it, and ask for GPUs in the limits of a container; harmless ones can be listed in deviceAnnotations.harmless"
 _NEEDED = "Remove it, unless the pod needs it: for fast networking of its GPUs, or to use them in a sandbox"
+_PART = "Write {} at its end if that is meant, or remove it"
 _WANTED = "no annotation that asks the container runtime for devices"
 _LOWER_KEY = "k.lowerAscii()"
 _MAX_KEY = 512
 """Characters of a key that are looked at. In a stored pod it has 317 at most; in a template of a custom resource any number."""
-_AUTHORS = tuple(dict.fromkeys([f".{word}" for part in every(ContainerPart) for word in (*part.asks, *part.harmless)]))
+_WORDS = tuple(dict.fromkeys([word for part in every(ContainerPart) for word in (*part.asks, *part.harmless)]))
+_AUTHORS = tuple([f".{word}" for word in _WORDS])
 """How annotations of `ofContainers` end that the author of a pod may write."""
 
 
@@ -91,11 +93,14 @@ class DeviceAnnotations(Rule):
             if not beside_gpu and matches_any(self.harmless, lower_key):
                 continue
             needed = beside_gpu and pod.asks_for_gpu
+            word = lower_key.rpartition("/")[2].split(".", 2)[-1] if lower_key.startswith(self._of_containers) else ""
             yield Finding(
                 path=f"metadata.annotations[{bare(key)}]",
                 seen=quoted(value),
                 wanted="no such annotation: it can hand out devices past the GPU limit",
-                fix=_NEEDED if needed else _FIX,
+                fix=_NEEDED
+                if needed
+                else next((_PART.format(each) for each in _WORDS if one_edit_apart(word, each)), _FIX),
                 only_warn=needed,
             )
 

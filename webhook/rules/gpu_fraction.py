@@ -9,10 +9,10 @@ Fields read:   metadata.annotations[gpu-fraction], [gpu-memory], [gpu-fraction-n
                names and GPU resources of all containers; spec.schedulerName; labels of nodes with GPUs
 Allowed:       a fraction above 0 and below 1, megabytes, or a quantity of memory for one container, with a limit not below the
                request; no GPU resources beside it
-Refused:       for a scheduler of `schedulers`: a fraction and megabytes together; numbers out of range; GPU resources beside
-               them; annotations for two containers, or for one that is not there; a request above its limit; a limit without
-               its request
-Warned about:  any such annotation for another scheduler; more memory than any GPU has now
+Refused:       for a scheduler of `schedulers`: a fraction and megabytes together; beside either of them a limit for one
+               container, beside megabytes another request; numbers out of range; GPU resources beside them; annotations for
+               two containers, or for one that is not there; a request above its limit; a limit without its request
+Warned about:  any such annotation for another scheduler; more memory than any GPU has now, or more GPUs than any node
 Not for DRA:   claims have no fractions
 
 Source: kai-scheduler/KAI-Scheduler pkg/common/resources (ValidateGPUFractionRequest, ExtractNvFractionsData).
@@ -84,7 +84,7 @@ class GpuFraction(Rule):
         yield from _wrong_limits(pod)
         if not asking:
             return
-        yield from _together(notes)
+        yield from _together(notes, of_containers)
         yield from _for_one_container(pod, of_containers)
         yield from _too_large(notes, of_containers, context)
         first = asking[0]
@@ -99,10 +99,19 @@ def _path(key: str) -> str:
     return f"metadata.annotations[{bare(key)}]"
 
 
-def _together(notes: Mapping[str, str]) -> Iterable[Finding]:
+def _together(notes: Mapping[str, str], said: Mapping[str, PartKey]) -> Iterable[Finding]:
+    """Annotations of the pod beside which others of the pod, or of a container, may not be."""
     if _FRACTION in notes and _MEMORY in notes:
         fix = f"Keep {_FRACTION} or {_MEMORY}, not both"
         yield Finding(_path(_FRACTION), f"{quoted(notes[_FRACTION])} beside {_MEMORY}", "one of the two", fix)
+    for key, word in [(key, each.word) for key, each in said.items()]:
+        for of in [each for each in (_FRACTION, _MEMORY) if each in notes]:
+            if word == _LIMIT and f"{_MEMORY}.limit" not in notes:
+                fix = f"Write {of}.limit in its place, or remove {of}"
+                yield Finding(_path(key), f"{quoted(notes[key])} beside {of}", "one of the two", fix)
+            elif word == _REQUEST and of == _MEMORY and number_of(notes[of]) not in (None, _mib(notes[key])):
+                seen = f"{quoted(notes[key])} beside {of}, {quoted(notes[of])}"
+                yield Finding(_path(key), seen, "one of the two, or the same", "Remove one of them")
 
 
 def _wrong_limits(pod: AskedPod) -> Iterable[Finding]:
@@ -138,12 +147,13 @@ def _limit(of: str, text: str) -> float | None:
 
 
 def _for_one_container(pod: AskedPod, said: Mapping[str, PartKey]) -> Iterable[Finding]:
-    """What is wrong with annotations about parts of single containers."""
-    if not said:
-        return
+    """What is wrong with annotations that name a container."""
     keys: dict[str, str] = {}
     for key, each in said.items():
         keys.setdefault(each.container, key)
+    named = pod.annotations.get(FRACTION_CONTAINER)
+    if named is not None and not keys:
+        keys[named] = FRACTION_CONTAINER
     known = {container.name: None for container in pod.containers if container.list_name != "ephemeralContainers"}
     for name in [name for name in keys if name not in known][:1]:
         wanted = f"the name of a container of the pod: {listed(known, show=bare)}"
@@ -152,7 +162,6 @@ def _for_one_container(pod: AskedPod, said: Mapping[str, PartKey]) -> Iterable[F
         seen = f"parts of GPUs for {plural(len(keys), 'container')}: {listed(keys, show=bare)}"
         fix = "Leave one, and put the others into pods of their own"
         yield Finding(_path(next(iter(said))), seen, "one container of a pod with a part of a GPU", fix)
-    named = pod.annotations.get(FRACTION_CONTAINER)
     if named is not None and named not in keys:
         wanted = f"the same container as in {bare(next(iter(said)))}"
         yield Finding(_path(FRACTION_CONTAINER), quoted(named), wanted, "Remove it")
@@ -166,7 +175,11 @@ def _for_one_container(pod: AskedPod, said: Mapping[str, PartKey]) -> Iterable[F
 
 
 def _too_large(notes: Mapping[str, str], said: Mapping[str, PartKey], context: Context) -> Iterable[Finding]:
-    """More memory than any GPU of the cluster has. KAI schedules by the request."""
+    """More memory than any GPU of the cluster has, or more GPUs than any node. KAI schedules by the request."""
+    most, number = context.cluster.resources().get(_SAID.gpu, 0), notes.get(_DEVICES, "1")
+    if most and _is_right(_DEVICES, number) and (len(number) > 6 or int(number) > most):
+        fix = "Ask for fewer, or wait if a larger node is added"
+        yield Finding(_path(_DEVICES), quoted(number), f"at most {most}, as many GPUs as any node has", fix, True)
     values = [value for key in _MEMORY_LABELS for value in context.cluster.label_values(key, context.gpus)]
     largest = max([number_of(value) or 0 for value in values], default=0)
     asked = {key: _mib(notes[key]) for key, each in said.items() if each.word in each.part.asks}

@@ -336,6 +336,15 @@ class OwnQueues:
 
 
 @dataclass(frozen=True, slots=True)
+class GangKind:
+    """A kind of object that says which pods start together. `kind`: what we call it; `api`: its group and version."""
+
+    kind: str
+    api: str
+    plural: str
+
+
+@dataclass(frozen=True, slots=True)
 class UnnamedNode:
     """Nodes that no pod may name: those of this name pattern, whose cloud refuses the affinity. `whose`: in words."""
 
@@ -375,6 +384,7 @@ Fact = (
     | SeriesLabel
     | MeasuringPods
     | OwnQueues
+    | GangKind
     | UnnamedNode
 )
 

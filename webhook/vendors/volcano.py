@@ -2,7 +2,7 @@
 
 from typing import Final
 
-from webhook.vendors.model import Gate, OwnQueues, Resource, SharedCards, Vendor
+from webhook.vendors.model import GangKind, Gate, OwnQueues, Resource, SharedCards, Vendor
 
 VOLCANO: Final = Vendor(
     name="Volcano",
@@ -40,6 +40,9 @@ VOLCANO: Final = Vendor(
                 "its queue has room for it",
                 "podgroups.scheduling.volcano.sh",
             ),
+        ),
+        "https://github.com/volcano-sh/apis/blob/master/pkg/apis/scheduling/v1beta1/types.go": (
+            GangKind("VolcanoPodGroup", "scheduling.volcano.sh/v1beta1", "podgroups"),
         ),
         "https://github.com/volcano-sh/volcano/tree/master/pkg/scheduler/plugins/priority": (
             OwnQueues("volcano", "Volcano"),

@@ -173,6 +173,7 @@ PENDING = [
     pytest.param([gpus("a", 1), *shared("g", "a", "0.7")], {BY_CONTAINER: "8000Mi"}, "noDevice", "node a: at most 0.3 of a GPU free", "ask for gpu-fraction: 0.3 at most", 1, id="memory for one container"),
     pytest.param([gpus("a", 1), *shared("g", "a", "0.5")], {BY_CONTAINER: "8000Mi"}, "fitsNow", "node a could take it now", "queues with quotas", 1, id="room for one container"),
     pytest.param([gpus("a", 2), *shared("g", "a", "0.75"), *shared("h", "a", "0.5")], TWO, "noDevice", "node a: at most 0.25 of 2 GPUs free", "ask for gpu-fraction: 0.25 at most", 1, id="two GPUs"),
+    pytest.param([gpus("a", 2)], TWO | {"fraction_num_devices": "64"}, "noDevice", "node a: fewer GPUs than the 64 of which it asks for parts", "ask for gpu-fraction-num-devices: 2 at most", 1, id="parts of more GPUs than a node has"),
     pytest.param([node("a", 2, **MIG)], {"fraction": "0.5"}, "noDevice", "node a: kai-scheduler gives no parts of GPUs where there are MIG instances", "let the pod run on other nodes", 0, id="MIG"),
     pytest.param([node("a", 0)], {"fraction": "0.5"}, "noGpus", "node a: no nvidia.com/gpu", "they are for other pods", 0, id="no GPU"),
 ]  # fmt: skip
@@ -186,6 +187,16 @@ def test_why_a_part_waits(
     assert (found.cause, found.text[: len(text)]) == (word, text)
     assert fix in found.fix
     assert (found.helps, "That is not enough" in found.fix) == (helps, False)
+
+
+def test_no_other_scheduler_gives_a_part(tmp_path: Path) -> None:
+    """By default-scheduler the pod would run, without a GPU."""
+    found = cause(tmp_path, gpus("a", 1), waiting(fraction="0.5"))
+    assert (found.cause, found.fix) == ("unknownScheduler", "install kai-scheduler")
+    misspelt = waiting(fraction="0.5")
+    misspelt["spec"]["schedulerName"] = "kai-schedular"
+    found = cause(tmp_path, SEEN, gpus("a", 1), misspelt)
+    assert (found.helps, found.fixes[0].words) == (1, "set spec.schedulerName to kai-scheduler in its template")
 
 
 def test_nodes_that_are_not_for_a_part(tmp_path: Path) -> None:

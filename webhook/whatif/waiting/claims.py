@@ -11,7 +11,7 @@ from typing import Any, Final, NamedTuple
 import numpy as np
 
 from webhook.devices.claims import selectors_of
-from webhook.devices.source_kai import KAI, asking
+from webhook.devices.source_kai import KAI, NUMBER, asking, of_fewer
 from webhook.devices.types import DeviceClaim
 from webhook.kube.pod import Pod
 from webhook.placement.constraints import Mask
@@ -234,8 +234,15 @@ def _waits(case: Case, request: _Request, nodes: Mask) -> list[Fix]:
 def _no_room(case: Case, part: DeviceClaim, off: Mask, alone: Mask) -> Iterator[Cause]:
     """The causes for nodes that have no GPU of which KAI could give the pod its part."""
     s, number = case.situation, part.requests[0][0].devices
-    if (none := off & (s.capacity.get(KAI.whole, np.zeros(len(off))) == 0)).any():
+    has = s.capacity.get(KAI.whole, np.zeros(len(off), np.int64))
+    if (none := off & (has == 0)).any():
         yield from without(case, KAI.whole, none, alone)
+    if (few := off & (has > 0) & (has < number)).any():
+        largest = int(has[few].max())
+        fewer = Fix(f"ask for {NUMBER}: {largest} at most", pod=of_fewer(case.pod, largest))
+        text = f"{s.where(few)}: fewer GPUs than the {number} of which it asks for parts"
+        yield s.cause("noDevice", text, few, alone, fewer)
+        off = off & ~few
     if (never := off & ~none & s.groups.refused).any():
         gives = f"{KAI.own_scheduler} gives no parts of GPUs"
         text = f"{s.where(never)}: {gives} where there are MIG instances or GPUs by DRA, or no limits yet"

@@ -3,8 +3,9 @@
 from collections.abc import Iterator
 
 from webhook.kube.gates import KUEUE_ADMISSION, gate_of
+from webhook.kube.other_gpus import KAI, asks_for_part
 from webhook.kube.owners import queue_of
-from webhook.kube.pod import SCHEDULER
+from webhook.kube.pod import SCHEDULER, annotations_of
 from webhook.text import bare, listed, nearest, plural, quoted
 from webhook.whatif.cluster.snapshot import full_name
 from webhook.whatif.commands import kubectl
@@ -29,12 +30,13 @@ def prerequisites(case: Case) -> Iterator[Cause]:
     name = spec.get("schedulerName") or SCHEDULER
     known = s.snapshot.schedulers
     if name not in known:
-        near = nearest(name, sorted(known)) or SCHEDULER
+        parts = asks_for_part(annotations_of(case.pod))  # by another scheduler the pod would run without a GPU
+        near = nearest(name, sorted(known.intersection(KAI) if parts else known)) or ("" if parts else SCHEDULER)
         text = f"no scheduler {quoted(name)} was ever seen to do anything here; there are {listed(map(bare, sorted(known)))}"
         other = Fix(
             f"set spec.schedulerName to {bare(near)} in its template", pod=with_spec(case.pod, schedulerName=near)
         )
-        yield Cause.of("unknownScheduler", text, other, f"install {bare(name)}")
+        yield Cause.of("unknownScheduler", text, *([other] if near else []), f"install {bare(name)}")
         return
     yield from lacking(case)
     if (node := case.pod["status"].get("nominatedNodeName")) and node in s.snapshot.nodes:
