@@ -1,14 +1,13 @@
 """Annotations that ask for a part of a GPU are valid, and the pod's scheduler reads them.
 
 The schedulers of Run:ai and KAI give out parts of GPUs by annotation: a fraction or megabytes for the pod, or memory for one
-container by name. Beside a GPU limit the pod takes whole GPUs. Under another scheduler the pod gets no GPU.
+container. Under another scheduler the pod gets no GPU.
 
 Fields read:   metadata.annotations[gpu-fraction], [gpu-memory], [gpu-fraction-num-devices], [gpu-fraction-container-name], and
                [nvidia.com/container.NAME.…] with gpu-memory.request, gpu-memory.limit, gpu-compute.mode or gpu-compute.request
                at the end; [gpu-fraction.limit], [gpu-memory.limit], [kai.scheduler/container.NAME.gpu-memory.portion.limit];
                names and GPU resources of all containers; spec.schedulerName; labels of nodes with GPUs
-Allowed:       a fraction above 0 and below 1, megabytes, or a quantity of memory for one container, with a limit not below the
-               request; no GPU resources beside it
+Allowed:       a fraction above 0 and below 1, megabytes, or a quantity of memory for one container
 Refused:       for a scheduler of `schedulers`: a fraction and megabytes together; numbers out of range; GPU resources beside
                them; annotations for two containers, or for one that is not there; a request above its limit; a limit without
                its request
