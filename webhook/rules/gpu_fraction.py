@@ -9,8 +9,7 @@ Fields read:   metadata.annotations[gpu-fraction], [gpu-memory], [gpu-fraction-n
                names and GPU resources of all containers; spec.schedulerName; labels of nodes with GPUs
 Allowed:       a fraction above 0 and below 1, megabytes, or a quantity of memory for one container
 Refused:       for a scheduler of `schedulers`: a fraction and megabytes together; numbers out of range; GPU resources beside
-               them; annotations for two containers, or for one that is not there; a request above its limit; a limit without
-               its request
+               them; annotations for two containers, or for one that is not there; a limit without its request, or below it
 Warned about:  any such annotation for another scheduler; more memory than any GPU has now
 Not for DRA:   claims have no fractions
 

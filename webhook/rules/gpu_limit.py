@@ -7,8 +7,7 @@ Refused:       more; with `sizes`, any other number in a container: a pod with 3
 DRA:           `perContainer` and `sizes` hold for each request of a claim, and its devices count for `perPod`: of alternatives
                (`firstAvailable`) the largest, `allocationMode: All` as all matching devices of the node that has most,
                `adminAccess` not at all. If it is not known what a request is for, more than `perContainer` give a warning. A
-               claim that does not exist yet is checked when it is created. A resource that a DeviceClass stands for counts as
-               its devices do
+               resource that a DeviceClass stands for counts as its devices do
 """
 
 from collections.abc import Iterable, Iterator, Mapping

@@ -6,8 +6,7 @@ program uses only one slice (MIG).
 Fields read:   spec.containers[*].resources, spec.initContainers[*].resources, spec.nodeSelector
 Allowed:       one share or slice in a container; several partitions of an AMD GPU, or several cores of a chip
 Refused:       more than one share, if the pod selects nodes with MPS
-Warned about:  more than one share that is time-sliced or of unknown kind; more than one slice. If only nodes with shares or
-               slices offer so many under a plain name such as nvidia.com/gpu, gpuFits reports it
+Warned about:  more than one share that is time-sliced or of unknown kind; more than one slice
 Not for DRA:   a claim asks for a share in its own way
 
 Source: NVIDIA/k8s-device-plugin, README (sharing.timeSlicing.renameByDefault, failRequestsGreaterThanOne); MIG user guide

@@ -4,7 +4,7 @@ Charts write `nvidia.com/gpu: 0` where their GPU is switched off. The injector v
 
 Fields read:   spec.containers[*].resources, spec.initContainers[*].resources
 Warned about:  a limit of 0 GPUs in a container that has no other GPU
-DRA:           the same, since a claim may be for any device
+DRA:           the same.
 """
 
 from collections.abc import Iterable
