@@ -38,9 +38,9 @@ and the filters in pkg/scheduler/framework/plugins.
 
 Read by:
     kube-scheduler: the named nodes score higher; with `mode: required` it uses no other node
-    cluster-autoscaler: ignores preferred nodes. With `mode: required` it adds no node, since a new node has another name. Of a
-      controller whose pods prefer more than ten different lists of nodes it simulates each further pod by itself
-    Karpenter: tries the node that is preferred most as if it were required, and drops it before it makes a machine. Versions
+    cluster-autoscaler: ignores preferred nodes. With `mode: required` it adds no node, since a new node has another name. Pods
+      of one controller with equal affinity are simulated together: ten such groups at most, then each pod by itself
+    Karpenter: first treats the node that is preferred most as required, and drops it if it has to make a machine. Versions
       before 1.5 do not drop it, and make no machine. No version makes one for a pod that requires a node, so where Karpenter
       runs we require none, but for schedulers in `requiredFor`
     Kueue, KAI, Volcano, YuniKorn: their pods get none, unless `requiredFor` names the scheduler
