@@ -148,4 +148,4 @@ def _without_none(vendor: Vendor) -> Iterator[str]:
     variables = [fact for fact in _facts(vendor) if isinstance(fact, model.Variable)]
     names = [of.name for of in variables if of.gives == "devices" and of.none is None and "VISIBLE" in of.name]
     if names:
-        yield f"which value of {', '.join(f'`{name}`' for name in names)} stands for no device"
+        yield f"the value for no device of {', '.join(f'`{name}`' for name in names)}"

@@ -37,15 +37,15 @@ scheduling/corev1/nodeaffinity, pkg/scheduler/framework/plugins/nodeaffinity (sc
 and the filters in pkg/scheduler/framework/plugins.
 
 Read by:
-    kube-scheduler: scores nodes by it; filters them with `mode: required`
-    cluster-autoscaler: ignores preferences; adds no node for `mode: required`, since no new node has the name. It compares
-      pods of one controller whose affinity differs: ten groups, then one by one
-    Karpenter: takes the heaviest preference for required, and gives it up if it has to make a node. Versions before 1.5 do
-      not, so they make no node. No version does for a pod that requires a node by name, so where it runs none is required but
-      for `requiredFor` (the record says so: `karpenter`)
+    kube-scheduler: the named nodes score higher; with `mode: required` it uses no other node
+    cluster-autoscaler: ignores preferred nodes. With `mode: required` it adds no node, since a new node has another name. Pods
+      of one controller with equal affinity are simulated together: ten such groups at most, then each pod by itself
+    Karpenter: first treats the node that is preferred most as required, and drops it if it has to make a machine. Versions
+      before 1.5 do not drop it, and make no machine. No version makes one for a pod that requires a node, so where Karpenter
+      runs we require none, but for schedulers in `requiredFor`
     Kueue, KAI, Volcano, YuniKorn: their pods get none, unless `requiredFor` names the scheduler
     descheduler: [may evict by it](#descheduler)
-    quotas and others: the scheduler places pods with different affinity one by one (KEP-5598)
+    quotas and others: the scheduler does not place pods with different affinity as one batch (KEP-5598)
 """
 
 from collections.abc import Mapping

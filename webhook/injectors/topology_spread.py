@@ -30,11 +30,11 @@ Fields: spec.topologySpreadConstraints, or spec.affinity.podAntiAffinity. KEP-89
 Read by:
     kube-scheduler: scores nodes by it; filters them with `DoNotSchedule`
     cluster-autoscaler: reads `DoNotSchedule` only
-    Karpenter: takes `ScheduleAnyway` for required first, so where Karpenter runs only `DoNotSchedule` is added
+    Karpenter: first treats `ScheduleAnyway` as required, so where it runs we add only `DoNotSchedule`
     Kueue, KAI, Volcano, YuniKorn: pods of other schedulers get only those with `DoNotSchedule`. Volcano scores nodes by them,
       YuniKorn filters nodes by them, KAI does not read them
     descheduler: [may evict by it](#descheduler)
-    quotas and others: the scheduler places pods with a constraint one by one (KEP-5598)
+    quotas and others: the scheduler does not place pods with a constraint as one batch (KEP-5598)
 """
 
 from collections.abc import Mapping

@@ -113,10 +113,10 @@ class PlacementSettings(Settings):
     otherwise: StrategyName = "pack"
     """The strategy of every other class. With `spread`, large pods find no node with enough free GPUs.
 
-    `pack` fills partly used nodes first. It skips a node if the pod would leave GPUs there with too little CPU for pods like
-    those that run: less than half of the CPU that these request for each GPU, or less than all of it if the pod itself
-    requests a fifth more than they do. It also skips a node whose GPU model is the only one that these pods can use. A whole
-    node has as many free GPUs as the largest nodes have.
+    `pack` fills partly used nodes first. It skips one where the pod would leave GPUs with too little CPU: less than half of
+    what running pods request for each GPU, or less than all of it if the pod itself requests a fifth more than they do. It
+    also skips one with a GPU model that is the only one which many running pods can use. A whole node has as many free GPUs
+    as the largest nodes have.
 
     With every strategy these nodes rank last: with a soft taint (PreferNoSchedule) that the pod does not tolerate,
     cordoned, under pressure, or soon drained (taints of the cluster autoscaler, Karpenter and clouds).

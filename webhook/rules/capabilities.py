@@ -1,16 +1,16 @@
 """No container gets a capability with which it can open devices that it was not given.
 
 Fields read:   securityContext.capabilities.add of spec.containers, initContainers and ephemeralContainers
-Allowed:       all but `denied`: for example IPC_LOCK for RDMA, SYS_NICE for NUMA, SYS_PTRACE for debuggers, and MKNOD, since
-               the device cgroup decides which device files can be opened
-Refused:       the capabilities of `denied`, in any case, with or without the prefix CAP_, and names with letters that are not
-               ASCII: some become ASCII in upper case (`SYS_ADMıN`). SYS_ADMIN can mount, SYS_MODULE loads drivers, SYS_RAWIO
-               accesses PCI without a device file, DAC_READ_SEARCH opens files of the node by handle, SYS_BOOT starts another
-               kernel, BPF and PERFMON access kernel memory
+Allowed:       all but `denied`: for example IPC_LOCK for RDMA, SYS_NICE for NUMA, SYS_PTRACE for debuggers, and MKNOD, since the
+               device cgroup decides which device files can be opened
+Refused:       the capabilities of `denied`, in upper or lower case, with or without the prefix CAP_, and names with letters that
+               are not ASCII (`SYS_ADMıN`). SYS_ADMIN can mount, SYS_MODULE loads drivers, SYS_RAWIO accesses PCI,
+               DAC_READ_SEARCH opens files of the node by handle, SYS_BOOT starts another kernel, BPF and PERFMON access
+               kernel memory
 DRA:           the same.
 
-GPU profilers (Nsight Compute, CUPTI) want SYS_ADMIN to read the counters of the GPU. On nodes for profiling, load the driver
-with `NVreg_RestrictProfilingToAdminUsers=0` instead, which opens the counters alone.
+GPU profilers (Nsight Compute, CUPTI) want SYS_ADMIN. On nodes for profiling, load the driver with
+`NVreg_RestrictProfilingToAdminUsers=0` instead, which opens only the counters of the GPU.
 
 Source: capabilities(7); containerd and CRI-O accept names in any case; Pod Security Standards, baseline.
 """

@@ -1,11 +1,11 @@
 """A container with GPUs requests enough CPU and memory for them.
 
-A GPU container without a CPU request may come to a node whose CPUs are in use, and its GPU waits for data. The injector of the
-same name, off by default, can add the missing requests.
+Otherwise it may come to a node whose CPUs are in use, and its GPU waits for data. The injector of the same name, off by
+default, can add the missing requests.
 
 Fields read:   requests of CPU and memory of spec.containers[*] and sidecars with whole GPUs; spec.resources
-Allowed:       at least the minimum of the class in `classes`, per GPU; or, where nodes have less per GPU, the pod's share of
-               the node that has least, as the injector adds it (`nodeShare`)
+Allowed:       at least the minimum of the class in `classes`, per GPU; where nodes have less per GPU, the pod's share of the
+               node that has least (`nodeShare`)
 Warned about:  less, or none
 Not for:       pods of a class that `classes` does not name; parts of GPUs; DRA, where the number of GPUs is in the claim
 """

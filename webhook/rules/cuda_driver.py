@@ -1,15 +1,14 @@
 """Some node that could take the pod has a driver that is new enough for the CUDA of its images.
 
-A program for a newer CUDA than the driver knows ends with "driver version is insufficient", after an image of 10 GB was pulled.
-Labels of GPU Feature Discovery say which CUDA a driver knows. Of an image only the major version counts, since newer programs
-of one major version run on older drivers too; NVIDIA_REQUIRE_CUDA counts as it is written.
+A program for a newer CUDA than the driver knows ends with "driver version is insufficient", after its image was pulled. Labels
+of GPU Feature Discovery say which CUDA a driver knows. Of an image only the major version counts, since drivers run newer minor
+versions too; NVIDIA_REQUIRE_CUDA counts as it is written.
 
 Fields read:   image of containers with NVIDIA GPUs: the tags of nvidia/cuda and pytorch/pytorch, whatever the registry; of their
                env NVIDIA_REQUIRE_CUDA, CUDA_VERSION and NVIDIA_DISABLE_REQUIRE; labels of the nodes that could take the pod
-Allowed:       an image of the same or an older major version, or with cuda-compat, where the GPU is no GeForce and no TITAN; a
-               requirement that some node meets; images whose tags do not tell their CUDA (those of nvcr.io/nvidia); nodes
-               without these labels; variables from elsewhere
-Warned about:  an image for a newer major version, or a requirement, than the driver of every node that could take the pod
+Allowed:       an image of the same or an older major version, or with cuda-compat, if the GPU is no GeForce and no TITAN;
+               images whose tags do not tell their CUDA (those of nvcr.io/nvidia); nodes without these labels
+Warned about:  an image or a requirement for a newer version than every node that could take the pod has
 Not for DRA:   devices choose the node then, and no label tells their driver
 
 Source: NVIDIA's CUDA Compatibility (minor version and forward compatibility), NVIDIA/nvidia-container-toolkit

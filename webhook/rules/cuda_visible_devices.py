@@ -1,7 +1,7 @@
 """No container selects some of its own GPUs by a variable such as CUDA_VISIBLE_DEVICES.
 
-Inside a container its GPUs are numbered from 0. A value for a whole machine hides some of them, or names GPUs that are not
-there: then CUDA finds no device at all.
+In a container its own GPUs are numbered from 0. A value for a whole machine hides some of them, or names GPUs that are not
+there, and then CUDA finds no device at all.
 
 Fields read:   env of spec.containers, initContainers and ephemeralContainers; GPU limits
 Warned about:  any value but the GPUs of the limit ("0,1" with two), or nothing or -1 without a GPU

@@ -1,15 +1,15 @@
 """No annotation asks a container runtime for devices.
 
-CDI, NRI plugins, CRI-O, crun, Kata and gVisor read devices, mounts, hooks and even the runtime from annotations in domains of
-their own (`devices.nri.io/container.main`), and new versions add more. So within these domains only annotations that are known
-to give no device are allowed.
+CDI, NRI plugins, CRI-O, crun, Kata and gVisor read devices, mounts and hooks from annotations in domains of their own
+(`devices.nri.io/container.main`), and new versions add more. So within these domains only annotations that are known to give no
+device are allowed.
 
 Fields read:   metadata.annotations; the keys are compared in lower case
-Refused:       within `domains` or below: all keys but those of `harmless`; anywhere: the keys of `keys`; those of `besideGpu`
-               in a pod that asks for no GPU; in a new pod those of `fromSchedulers`, and those of `ofContainers` that do not
-               ask for a part of a GPU (later only schedulers may write them: manifests/71-running-pods.yaml)
+Refused:       within `domains` or below all keys but those of `harmless`; the keys of `keys`; those of `besideGpu` in a pod
+               that asks for no GPU; in a new pod those of `fromSchedulers`, and those of `ofContainers` that do not ask for a
+               part of a GPU (only schedulers may write them later: manifests/71-running-pods.yaml)
 Warned about:  those of `besideGpu` in a pod that asks for a GPU: they may name more devices than it asks for
-DRA:           the same: claims use CDI without annotations
+DRA:           the same.
 
 Source: NVIDIA/nvidia-container-toolkit (annotation-prefixes, NRI plugin), containerd/nri plugins/*, CRI-O
 pkg/annotations/v2, crun (run.oci.*), runc (org.systemd.property.*), Kata (io.katacontainers.*, before 1.9 another), gVisor

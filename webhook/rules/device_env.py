@@ -6,8 +6,7 @@ is refused, unless it is known that only programs in the container read it.
 
 Fields read:   env[*].name, .value and .valueFrom of spec.containers, initContainers and ephemeralContainers
 Allowed:       a value that takes no device ("", void, none; for Gaudi none alone); CUDA_VISIBLE_DEVICES and the other variables
-               of `programs`; NVIDIA_DRIVER_CAPABILITIES, which selects libraries; what the webhook of KAI or Run:ai writes for
-               a part of a GPU
+               of `programs`; NVIDIA_DRIVER_CAPABILITIES; what the webhook of KAI or Run:ai writes for a part of a GPU
 Refused:       any other value; any valueFrom, whose value is not known here; `besideGpu` in a container without a GPU
 Warned about:  beside a GPU limit: a value that takes no device (the container does not see its GPU), and `besideGpu`
 DRA:           a claim is no GPU limit. `void` beside a claim hides nothing, since CDI does not read the variable

@@ -1,12 +1,11 @@
 """No container gets the variables that hand out devices from a ConfigMap or Secret.
 
 What is in envFrom is not known here, and overrides the device plugin: a ConfigMap with `NVIDIA_VISIBLE_DEVICES=all` gives every
-GPU of the node. A variable in `env` overrides envFrom, so a container without a GPU is safe by the `void` of the injector
-voidDevices; one with a GPU is not.
+GPU of the node. In containers without a GPU the `void` of the injector voidDevices overrides it; in those with one nothing does.
 
 Fields read:   envFrom[*].prefix of spec.containers, initContainers and ephemeralContainers
-Warned about:  in a container with a GPU limit, a source whose prefix, or none, can become one of `names` or a name that ends in
-               `_VISIBLE_DEVICES` (`unknown`: warn, deny or off)
+Warned about:  in a container with a GPU limit, a source with a prefix, or none, with which a variable can have one of `names`, or
+               a name that ends in `_VISIBLE_DEVICES` (`unknown`: warn, deny or off)
 DRA:           a claim is no GPU limit: `void` is set beside it too
 
 Source: kubelet makeEnvironmentVariables, pkg/kubelet/kubelet_pods.go («Env will override EnvFrom»).

@@ -4,8 +4,8 @@ The runtimes of NVIDIA and Hygon can take their list of devices from mounts: any
 `/var/run/nvidia-container-devices/all` gives every GPU of the node.
 
 Fields read:   volumeMounts[*].mountPath of spec.containers, initContainers and ephemeralContainers, with `//` and `.` resolved
-Refused:       every path that begins with /var/run/nvidia-container-devices or hcu-container-devices there (the runtimes
-               compare no more than that); every path with `..` that contains the name
+Refused:       every path that begins with /var/run/nvidia-container-devices or /var/run/hcu-container-devices, or that contains
+               such a name and `..`
 DRA:           the same.
 
 Source: NVIDIA/nvidia-container-toolkit internal/config/image/cuda_image.go (requestsFromMounts); HYGON-AI/hcu-container-toolkit

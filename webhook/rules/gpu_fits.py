@@ -2,21 +2,18 @@
 
 A pod that asks for more than any node has, or for a label that no node has, stays pending whatever becomes free. It is refused
 if only a larger machine could take it, and nobody adds machines. If a label, a taint or a device plugin may change that, it
-gets a warning, unless `whenItMayChange` says otherwise. Nothing is checked while the state of the cluster is not known, nor for
-pods that the default scheduler does not place: those with nodeName, another scheduler, scheduling gates or Kueue, and pods of
-DaemonSets.
+gets a warning, unless `whenItMayChange` says otherwise.
 
 Fields read:   the fields that the scheduler reads: resources of all containers, nodeSelector, node affinity, tolerations; the
                claims that spec.resourceClaims names, and claims and their templates when they are created
 Allowed:       a pod that fits on some empty node; GPUs that the policy names in full and no node has now, where nodes may be
-               added
+               added; pods of DaemonSets, and those that the default scheduler does not place (nodeName, another scheduler,
+               scheduling gates, Kueue); all pods while the state of the cluster is not known
 Refused:       more GPUs, CPU or memory than any one node has, where nobody adds nodes
 Warned about:  the same where nodes may be added (some node has a `spec.providerID`, or GPUs by DRA), or where a node may have
                GPUs that it does not list now; other resources or labels that no node has; taints that are not tolerated; a
-               combination that no single node has. A pod of a controller is never refused for these: the controller would retry
-               ever later
-DRA:           a warning for a request of a claim that selects more devices than any node has, or devices that no node has. It
-               names the expression, and the values that devices have there
+               combination that no single node has
+DRA:           a warning for a request of a claim that selects more devices than any node has, or devices that no node has
 """
 
 from collections.abc import Iterable

@@ -2,14 +2,12 @@
 
 Fields read:   spec.containers[*].resources, spec.initContainers[*].resources, spec.overhead; the claims that
                spec.resourceClaims names, and claims and their templates when they are created
-Allowed:       up to `perContainer` GPUs in a container and `perPod` in the pod, counted as the scheduler does: an init
-               container uses the GPUs of the containers that start later, a sidecar adds to them
+Allowed:       up to `perContainer` GPUs in a container and `perPod` in the pod, counted as the scheduler does
 Refused:       more; with `sizes`, any other number in a container: a pod with 3 GPUs on a node of 8 leaves GPUs unused
 DRA:           `perContainer` and `sizes` hold for each request of a claim, and its devices count for `perPod`: of alternatives
                (`firstAvailable`) the largest, `allocationMode: All` as all matching devices of the node that has most,
-               `adminAccess` not at all. If neither selectors nor the driver of the class tell what a request is for, more than
-               `perContainer` give a warning. A claim that is not known yet is checked when it is created. A resource that a
-               DeviceClass stands for counts as its devices do
+               `adminAccess` not at all. If it is not known what a request is for, more than `perContainer` give a warning. A
+               resource that a DeviceClass stands for counts as its devices do
 """
 
 from collections.abc import Iterable, Iterator, Mapping

@@ -1,12 +1,11 @@
 """One container asks for GPUs of one vendor and of one kind.
 
-A container has one GPU runtime, so no node can give it GPUs of two vendors. If it has whole GPUs and parts (MIG slices,
-shares), CUDA sees only one kind, and the others stay unused.
+A container has one GPU runtime, so no node can give it GPUs of two vendors. Of whole GPUs and parts (MIG slices, shares) CUDA
+sees only one kind, and the others stay unused.
 
 Fields read:   spec.containers[*].resources, spec.initContainers[*].resources, and the claims that these name
 Refused:       two vendors; whole GPUs beside parts
-DRA:           the drivers of the classes of claims say whose GPUs they are. Whole GPUs and parts by claims may be together: a
-               claim says itself which devices belong together
+DRA:           the drivers of the classes of claims say whose GPUs they are. Whole GPUs and parts by claims may be together
 """
 
 from collections.abc import Iterable, Mapping

@@ -1,11 +1,9 @@
 """Names of GPU resources are spelt right.
 
-`nvdia.com/gpu`, `nvidia/gpu` or `amd.com/gpus` is on no node, so the pod stays pending. Whether a node has a GPU of `gpus` is
-checked by gpuFits.
+`nvdia.com/gpu`, `nvidia/gpu` or `amd.com/gpus` is on no node, so the pod stays pending.
 
 Fields read:   names of resources in limits and requests of spec.containers and initContainers
-Allowed:       names of `gpus`, of `others` and of docs/vendors.md; names similar to none of `gpus`. Patterns such as
-               `nvidia.com/mig-*` are not compared
+Allowed:       names of `gpus`, of `others` and of docs/vendors.md; names similar to none of `gpus`
 Warned about:  a name that differs from one of `gpus` by a letter or two, by case, by a plural or by its domain
 Not for DRA:   device classes have names of their own
 """

@@ -1,10 +1,10 @@
 """A GPU quantity is a whole number, not negative, and the same in requests and limits.
 
-The API server refuses the rest too, between the two webhooks, but reports one number at a time, and writes "500m" for 0.5.
+The API server refuses the rest too, but reports one number at a time, and writes "500m" for 0.5.
 
 Fields read:   spec.containers[*].resources, spec.initContainers[*].resources, spec.resources
-Refused:       all but whole numbers ("2", "2000m") in limits alone, or the same in limits and requests: fractions; negative
-               numbers; text that is no quantity; a request without a limit; GPUs in pod-level resources
+Refused:       fractions (but not "2000m", which is 2); negative numbers; text that is no quantity; a request without a limit,
+               or that differs from it; GPUs in pod-level resources
 Not for DRA:   claims count devices in their own way
 
 Source: ValidateResourceRequirements and validatePodResources, pkg/apis/core/validation/validation.go.

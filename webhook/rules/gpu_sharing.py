@@ -1,13 +1,12 @@
 """No container asks for more than one share of a shared GPU, or for more than one slice.
 
 Two shares of time-sliced GPUs may be of one GPU. With MPS the device plugin refuses a second share, and the pod fails. A CUDA
-program uses one slice (MIG), however many it has.
+program uses only one slice (MIG).
 
 Fields read:   spec.containers[*].resources, spec.initContainers[*].resources, spec.nodeSelector
 Allowed:       one share or slice in a container; several partitions of an AMD GPU, or several cores of a chip
 Refused:       more than one share, if the pod selects nodes with MPS
-Warned about:  more than one share that is time-sliced or of unknown kind; more than one slice, of one size or of several. Where
-               only nodes with shares or slices offer so many under a plain name such as nvidia.com/gpu, gpuFits reports it
+Warned about:  more than one share that is time-sliced or of unknown kind; more than one slice
 Not for DRA:   a claim asks for a share in its own way
 
 Source: NVIDIA/k8s-device-plugin, README (sharing.timeSlicing.renameByDefault, failRequestsGreaterThanOne); MIG user guide

@@ -1,11 +1,10 @@
 """A limit of 0 GPUs is pointed out, since it gives the container none.
 
-Charts write `nvidia.com/gpu: 0` where their GPU is switched off. No pod is refused for it; the injector voidDevices hides the
-GPUs of the node.
+Charts write `nvidia.com/gpu: 0` where their GPU is switched off. The injector voidDevices then hides the GPUs of the node.
 
 Fields read:   spec.containers[*].resources, spec.initContainers[*].resources
 Warned about:  a limit of 0 GPUs in a container that has no other GPU
-DRA:           the same, since a claim may be for any device
+DRA:           the same.
 """
 
 from collections.abc import Iterable

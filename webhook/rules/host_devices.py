@@ -1,12 +1,12 @@
 """Host paths lead only to folders with data.
 
-A host path may lead to devices, to the sockets that hand them out, and to files that root programs of the node read: too many
-to list, so the rule lists what may be mounted.
+A host path may lead to devices, to the sockets that hand them out, and to files that root programs of the node read. These are
+too many to list, so the rule lists what may be mounted.
 
 Fields read:   spec.volumes[*].hostPath.path, with `//` and `..` resolved and /var/run as /run; .type; .gitRepo; labels of the
                namespace
-Allowed:       the folders of `allowed`, and everything below them; those of `ofNamespaces`, which other webhooks mount in GPU
-               pods, in these namespaces alone and without what is below
+Allowed:       the folders of `allowed`, and everything below them; those of `ofNamespaces`, which other webhooks mount, in these
+               namespaces alone and without what is below
 Refused:       all other paths, and those of `denied`; a path with a backslash, which Windows reads as a slash; the types
                CharDevice, BlockDevice and Socket; a gitRepo volume, since git runs on the node as root
 Warned about:  a folder that contains one of `denied`

@@ -1,7 +1,7 @@
 """No pod joins the process or IPC namespace of the node.
 
 With hostPID a container sees the GPU processes of other pods and can stop them. With hostIPC it reaches the node's MPS server,
-and so GPUs that it did not ask for. Most GPU pods use hostIPC for shared memory, so they get a warning.
+and so GPUs that it did not ask for. GPU pods often use hostIPC for shared memory, so they get only a warning.
 
 Fields read:   spec.hostPID, spec.hostIPC
 Refused:       hostPID; hostIPC of a pod without a GPU. hostNetwork is not, since multi-node training needs it

@@ -1,11 +1,11 @@
 """The scheduler chooses the node of a pod, not its author.
 
-With spec.nodeName the pod does not pass the scheduler. Then most taints of the node have no effect, and the pod fails there if
-its GPUs are in use.
+With spec.nodeName the pod does not pass the scheduler: most taints of the node have no effect, and the pod fails there if its
+GPUs are in use.
 
 Fields read:   spec.nodeName of a new pod
 Refused:       a node name set by anybody but kubelets (group `system:nodes`)
-DRA:           the same: only the scheduler allocates a claim
+DRA:           the same.
 
 Source: kubelet pkg/kubelet/lifecycle/predicate.go checks only NoExecute taints.
 """

@@ -5,8 +5,7 @@ other pods have. The operators' own pods are in the namespaces of `exempt`.
 
 Fields read:   names of resources in limits and requests of spec.containers, initContainers and ephemeralContainers
 Refused:       the names of `names`, in any quantity but zero
-Not for DRA:   a claim may ask for admin access instead; Kubernetes allows it in namespaces with the label
-               resource.kubernetes.io/admin-access
+Not for DRA:   claims ask for admin access instead, which Kubernetes allows only in namespaces with a label
 
 Source: intel/intel-device-plugins-for-kubernetes cmd/gpu_plugin (monitoring).
 """

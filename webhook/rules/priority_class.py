@@ -4,13 +4,13 @@ A pod of high priority preempts the pods of others, and Kubernetes itself lets e
 server keeps the shipped classes that preempt from namespaces that have not opted in (manifests/70-guards.yaml).
 
 Fields read:   spec.priorityClassName, spec.priority
-Allowed:       none; a PriorityClass that exists, or whose value the API server has written into the pod, unless `reserved`
-               keeps it for other namespaces, or the namespace is not entitled to its class of workload (`classes`)
-Refused:       a PriorityClass that the cluster does not have, or that other namespaces alone may use; `system-*` in all
-               namespaces (this webhook is not called for kube-system)
-Warned about:  none in a pod of a pod group (KEP-4671) whose label asks for a class of workload: the scheduler takes no group
-               whose pods have another priority than it has
-Not seen:      a PriorityClass of high value that neither of them names. Only administrators create them
+Allowed:       no PriorityClass; one that exists, unless `reserved` keeps it for other namespaces, or the namespace is not
+               entitled to its class of workload (`classes`)
+Refused:       a PriorityClass that the cluster does not have, or that only other namespaces may use; `system-*` (this webhook
+               is not called for kube-system)
+Warned about:  a pod of a pod group (KEP-4671) without a PriorityClass, whose label asks for a class of workload: group and pods
+               must have one priority
+Not seen:      a PriorityClass of high value that neither `reserved` nor `classes` names. Only administrators create them
 DRA:           the same.
 """
 

@@ -5,8 +5,8 @@ have any name; its handler says which runtime it stands for.
 
 Fields read:   spec.runtimeClassName; the handler of that RuntimeClass, if it is known; resources of all containers
 Refused:       the classes of `classes`, by name or by handler, in a pod that asks for no GPU, nor for a part of one by KAI or
-               Run:ai, whose webhook sets the class
-DRA:           a claim may be for any device, and does not count as a GPU: CDI gives its devices under any runtime
+               Run:ai
+DRA:           a claim does not count as a GPU: CDI gives its devices under any runtime
 """
 
 from collections.abc import Iterable

@@ -1,13 +1,13 @@
 """A container with several GPUs has shared memory of more than 64 MiB.
 
 NCCL and the data loaders of PyTorch exchange data by files in /dev/shm, which has 64 MiB. When it is full, NCCL ends with an
-error or hangs, and data loaders die of a bus error. A volume in memory has no such size; what is in it counts against the
-memory limit of the container.
+error or hangs, and data loaders die of a bus error. Mount an emptyDir of medium Memory at /dev/shm: no injector does. Its size is
+`sizeLimit`, and what is in it counts against the memory limit of the container.
 
 Fields read:   whole GPUs of NVIDIA and AMD in spec.containers and initContainers, and their volumeMounts; spec.volumes;
                spec.hostIPC; metadata.annotations
-Allowed:       a memory-backed emptyDir at /dev/shm, or a volume of another kind there; /dev of the node; hostIPC, which gives
-               the shared memory of the node; the annotations of `annotations`; fewer GPUs than `gpus`
+Allowed:       a memory-backed emptyDir at /dev/shm, or a volume of another kind there; /dev of the node; hostIPC; the annotations
+               of `annotations`; fewer GPUs than `gpus`
 Warned about:  no volume at /dev/shm, or an emptyDir on the disk of the node
 Not for:       parts of GPUs; DRA, where the number of GPUs is in the claim; templates of KubeRay, which mounts the volume
                itself

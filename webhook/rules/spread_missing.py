@@ -1,9 +1,8 @@
 """The replicas of a workload are spread over nodes.
 
-The injector `topologySpread` adds a missing constraint before rules see the pod. So this rule finds something only where that
+The injector `topologySpread` adds a missing constraint before rules see the pod. So this rule finds something only if that
 injector is off or does not act, for example on pods whose GPUs come by DRA. With a HorizontalPodAutoscaler its maxReplicas
-counts; if it is applied after the workload, the warning about new pods goes to their controller, so only logs and metrics show
-it.
+counts.
 
 Fields read:   spec.topologySpreadConstraints and spec.affinity.podAntiAffinity; the replicas of the template's workload; the
                HorizontalPodAutoscaler of the workload, found by the pod's controller and its label pod-template-hash

@@ -5,9 +5,9 @@ ContainerCreating. With ReadWriteOncePod all pods but one stay pending.
 
 Fields read:   spec.volumes[*].persistentVolumeClaim of a template; the replicas of its workload; the HorizontalPodAutoscaler
                that scales it; the access modes of the claims (of their volumes, once bound), if they are known
-Allowed:       claims that several nodes can use, that a StatefulSet makes for each of its pods, or that do not exist yet
+Allowed:       claims that several nodes can use, that a StatefulSet makes for each pod, or that do not exist yet
 Warned about:  more than one replica with a claim that has no access mode but ReadWriteOnce and ReadWriteOncePod
-DRA:           a claim for devices counts as a GPU; which devices it is for does not matter
+DRA:           a claim for devices counts as a GPU
 """
 
 from collections.abc import Iterable

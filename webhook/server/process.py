@@ -120,7 +120,7 @@ class Process:
         metrics, state = self.metrics, self.state
         metrics.gauges(
             "feed_age_seconds",
-            "Seconds since each watch last showed that the API server is alive.",
+            "Seconds since each watch last heard of the API server.",
             "feed",
             lambda: {kind: time.monotonic() - at for kind, at in state.freshness.heard_at.items()},
         )
@@ -131,7 +131,7 @@ class Process:
             "state",
             lambda: dict(state.ledger.counts._asdict()),
         )
-        bound = "Bound pods with a reservation: on the first ranked node, on another ranked one, or on any other node."
+        bound = "Bound pods with a reservation: on the first ranked node, on another ranked one, or elsewhere."
         metrics.counters("choices", bound, "outcome", lambda: state.ledger.honoured)
         refused = "Refused objects, by the namespace that has opted in."
         metrics.counters("refusals", refused, "namespace", self.refused.counts)
@@ -145,7 +145,7 @@ class Process:
         )
         left = "Seconds until the certificate that is served ends."
         metrics.gauge("certificate_seconds_left", left, lambda: self.live.seconds_left(datetime.now(UTC)))
-        lifetime = "Seconds from the beginning of the certificate that is served to its end."
+        lifetime = "Lifetime of the certificate that is served."
         metrics.gauge("certificate_lifetime_seconds", lifetime, lambda: self.live.lifetime)
         metrics.gauges("build_info", "The version of the program.", "version", lambda: {PROGRAM: 1})
         served = "The certificate that is served, by its SHA-256."

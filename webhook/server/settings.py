@@ -21,27 +21,27 @@ class ServeSettings(BaseModel):
     model_config = ConfigDict(frozen=True, extra="forbid", use_attribute_docstrings=True)
 
     host: str = "::"
-    """Address to listen on, for both ports. `::` is all addresses, IPv4 too."""
+    """Address to listen on. `::` is all addresses, IPv4 too."""
     port: int = Field(8443, ge=0, le=65535)
     """HTTPS port of the webhooks. 0 takes a free one."""
     ops_port: int = Field(8080, ge=0, le=65535)
     """HTTP port of /healthz, /readyz and /metrics. 0 takes a free one."""
     cluster: Path | None = None
-    """A file with the objects of a cluster, in place of an API server."""
+    """A file with a cluster, in place of an API server."""
     kubeconfig: Path | None = None
-    """A kubeconfig, to run outside the cluster. Without it, the ServiceAccount of the pod is used."""
+    """A kubeconfig, to run outside the cluster."""
     policy: str | None = None
     """A policy file, or `default` for the shipped policy, in place of the ConfigMap."""
     tls_cert: Path | None = None
-    """Serving certificate (chain), PEM, read again when it changes. Without it, a certificate is issued."""
+    """Serving certificate (chain), PEM. Without it, the server issues one."""
     tls_key: Path | None = None
     """The key of that certificate, PEM."""
     client_ca: Path | None = None
-    """Authorities for client certificates, PEM. With them, the HTTPS port requires one."""
+    """Authorities for client certificates, PEM. The HTTPS port then requires one."""
     namespace: str = "gpu-admission"
     """Namespace of the webhook's own objects."""
     service: str = "gpu-admission"
-    """The Service that the API server calls. The certificate is issued for its name."""
+    """The Service that the API server calls."""
     config_map: str = "gpu-admission-policy"
     """Name of the ConfigMap with the policy."""
     secret: str = "gpu-admission-tls"  # noqa: S105  its name
@@ -49,18 +49,18 @@ class ServeSettings(BaseModel):
     webhook_configuration: str = "gpu-admission"
     """Name of both webhook configurations, whose `caBundle` it keeps up to date."""
     replica: str = ""
-    """Name of this replica; default: of its pod. Each replica prefers its own part of the nodes."""
+    """Name of this replica; default: of its pod."""
     max_age: float = Field(60.0, gt=0)
-    """Seconds without news from a watch after which no node is chosen. If the API server answers other requests meanwhile, the
-    replica is not ready any more."""
+    """Seconds without news from a watch after which no node is chosen. If the API server answers other requests then, the
+    replica is not ready."""
     events: bool = False
-    """Write Events in namespaces that have opted in. The component `events` grants the right."""
+    """Write Events in namespaces that opted in. The component `events` sets it."""
     prometheus_ca: Path | None = None
     """The authority of the Prometheus in `gpuMetrics.url`, PEM."""
     prometheus_token: Path | None = None
-    """A file with the token for that Prometheus, read again at each poll."""
+    """A file with the token for that Prometheus."""
     drain_seconds: float = Field(15.0, ge=0)
-    """Seconds to answer after SIGTERM, until every kube-proxy and API server knows of the shutdown."""
+    """Seconds to answer after SIGTERM, until every API server knows of the shutdown."""
 
     @property
     def authenticated(self) -> bool:
