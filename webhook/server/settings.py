@@ -33,7 +33,7 @@ class ServeSettings(BaseModel):
     policy: str | None = None
     """A policy file, or `default` for the shipped policy, in place of the ConfigMap."""
     tls_cert: Path | None = None
-    """Serving certificate (chain), PEM. Without it, the server issues one."""
+    """Serving certificate (chain), PEM, read again when it changes. Without it, the server issues one."""
     tls_key: Path | None = None
     """The key of that certificate, PEM."""
     client_ca: Path | None = None
@@ -54,7 +54,7 @@ class ServeSettings(BaseModel):
     """Seconds without news from a watch after which no node is chosen. If the API server answers other requests then, the
     replica is not ready."""
     events: bool = False
-    """Write Events in namespaces that opted in. The component `events` sets it."""
+    """Write Events in namespaces that opted in. The component `events` sets it, and grants the right."""
     prometheus_ca: Path | None = None
     """The authority of the Prometheus in `gpuMetrics.url`, PEM."""
     prometheus_token: Path | None = None
