@@ -1,6 +1,7 @@
 """What is known of each vendor, for docs/vendors.md: a line for each kind of fact, with its sources."""
 
 import re
+from collections import Counter
 from collections.abc import Callable, Iterator
 from typing import Any, Final, NamedTuple
 
@@ -86,6 +87,7 @@ _OF_MAKERS: Final = (
 def lines() -> Iterator[str]:
     """The generated part of docs/vendors.md. Each source stands once, at the end."""
     numbers: dict[str, int] = {}
+    shared = Counter(text for vendor in VENDORS for text in vendor.unknown)
     for vendor in VENDORS:
         yield from (f"## {vendor.name}", "")
         for source in vendor.facts:
@@ -95,7 +97,7 @@ def lines() -> Iterator[str]:
             if facts:
                 sources = ", ".join(f"[{numbers[source]}]" for source in dict(facts))
                 yield f"- {noun} {sources}: {_grouped([says(fact) for _, fact in facts])}"
-        if missing := [*vendor.unknown, *_without_none(vendor)]:
+        if missing := [text for text in vendor.unknown if shared[text] == 1]:
             yield f"- *Not known*: {'; '.join(missing)}"
         yield ""
     yield from ("## What is not known", "", "Of those that make GPUs, beside what is said above:", "")
@@ -107,6 +109,9 @@ def lines() -> Iterator[str]:
         )
         few = ", ".join(of) if len(of) <= len(but) else "all but " + ", ".join(but) if but else "all"
         yield f"- {noun}: {few}"
+    for text in [text for text, count in shared.items() if count > 1]:
+        yield f"- {text}: {', '.join(vendor.name for vendor in VENDORS if text in vendor.unknown)}"
+    yield f"- which value stands for no device: {', '.join(f'`{name}`' for vendor in VENDORS for name in _without_none(vendor))}"
     yield from ("", *(f"[{number}]: {source}" for source, number in numbers.items()))
 
 
@@ -145,7 +150,6 @@ def _missing(vendor: Vendor) -> Iterator[str]:
 
 
 def _without_none(vendor: Vendor) -> Iterator[str]:
-    variables = [fact for fact in _facts(vendor) if isinstance(fact, model.Variable)]
-    names = [of.name for of in variables if of.gives == "devices" and of.none is None and "VISIBLE" in of.name]
-    if names:
-        yield f"the value for no device of {', '.join(f'`{name}`' for name in names)}"
+    for of in _facts(vendor):
+        if isinstance(of, model.Variable) and of.gives == "devices" and of.none is None and "VISIBLE" in of.name:
+            yield of.name
