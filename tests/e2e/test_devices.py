@@ -101,9 +101,12 @@ async def test_devices_that_a_taint_rule_selects_are_left_to_pods_that_tolerate_
         await api.request("POST", path, rule)
     try:
 
-        async def seen() -> bool:  # once the watch has brought all rules
-            tried = await api.create(claiming_pod("two"), team, dryRun="All")
-            return [name for name, *_ in decision(tried).get("nodes", ())][:1] == ["dra-2"]
+        async def chosen(name: str) -> list[str]:
+            tried = await api.create(claiming_pod(name), team, dryRun="All")
+            return [node for node, *_ in decision(tried).get("nodes", ())][:1]
+
+        async def seen() -> bool:  # once the watches have brought all rules and templates
+            return await chosen("two") == ["dra-2"] and bool(await chosen("four") and await chosen("tolerant"))
 
         await wait_until(seen, 120, "the rules to keep pods away")
         for name in ("two", "four", "tolerant"):
