@@ -1,5 +1,5 @@
 """On the real scheduler: a constraint with DoNotSchedule counts zones without GPUs, as `lint` and `doctor` say; nodes without a
-zone get their share."""
+zone get their share, and those that cannot take the pods take no zone spread from them."""
 
 import json
 
@@ -58,3 +58,18 @@ async def test_a_node_without_a_zone_gets_its_share(
     await api.create(deployment("chat", 4), team)
     found = await api.running(team, 4)
     assert sorted(pod["spec"]["nodeName"] for pod in found) == [f"share-{letter}" for letter in "abcd"]
+
+
+async def test_a_node_without_a_zone_that_is_not_for_the_pods_is_no_matter(
+    api: Api, installed: Installed, nodes: MakeNodes, team_of: MakeTeam
+) -> None:
+    machines = [
+        node(f"keep-{zone}{number}", zone=f"zone-{zone}", labels=GPU_NODE) for zone in "ab" for number in (1, 2)
+    ]
+    await nodes([*machines, node("keep-bare", labels={ZONE: None}, taints=["team=x:NoSchedule"])])
+    team = await team_of("default")
+    await api.create(deployment("chat", 4, nodeSelector=GPU_NODE), team)
+    found = await api.running(team, 4)
+    assert sorted(pod["spec"]["nodeName"][: len("keep-a")] for pod in found) == ["keep-a", "keep-a", "keep-b", "keep-b"]
+    for pod in found:
+        assert ZONE in [each["topologyKey"] for each in pod["spec"]["topologySpreadConstraints"]]

@@ -5,12 +5,13 @@ from typing import Any
 
 import pytest
 
-from tests.builders import GPU, UNKNOWN, Case, ClusterFacts, case, container
+from tests.builders import GPU, UNKNOWN, Case, ClusterFacts, Obstructed, case, container
 from tests.controlplane.objects import pod
 from tests.injectors.applied import applied, unchanged
 from webhook.framework.interface import Outcome
 from webhook.injectors.topology_spread import HOST, ZONE, Constraint, TopologySpread
 from webhook.kube.pod import PREFERRED as SOFT
+from webhook.kube.taints import Taint
 
 OWN = (
     r"/spec/topologySpreadConstraints(/-)?|/spec/affinity|/spec/affinity/podAntiAffinity"
@@ -31,14 +32,24 @@ KARPENTER = ClusterFacts(offers={"n": {GPU: 8}}, labels={"n": {"karpenter.sh/nod
 FROM_ZERO = ClusterFacts(node_pools=("gpu",))
 
 
+STARTING = Taint("node.cloudprovider.kubernetes.io/uninitialized", "true", "NoSchedule")
+
+
+def able(*zones: str) -> Obstructed:
+    """Nodes of these zones could take the pod."""
+    return Obstructed(labels=[{ZONE: zone} for zone in zones])
+
+
 def replica(
     labels: dict[str, str] = LABELS,
     cluster: ClusterFacts = ONE_ZONE,
     owner: str = "ReplicaSet",
     spreads: bool = True,
+    nodes: Obstructed | None = None,
     **spec: Any,
 ) -> Case:
-    return case(pod(labels={"app": None, **labels}, owned_by=owner, **spec), cluster=cluster, spreads=spreads)
+    made = pod(labels={"app": None, **labels}, owned_by=owner, **spec)
+    return case(made, cluster=cluster, spreads=spreads, nodes=nodes)
 
 
 def constraint(key: str, skew: int = 0, **tweaks: Any) -> dict[str, Any]:
@@ -127,6 +138,26 @@ def test_left_alone(known: Case, injector: TopologySpread, outcome: str) -> None
             replica(cluster=zones("z1", "z2", "")),
             [constraint(HOST)],
             id="a node without a zone, which would come last",
+        ),
+        pytest.param(
+            replica(cluster=zones("z1", "z2", ""), nodes=able("z1", "z2")),
+            [constraint(HOST), constraint(ZONE)],
+            id="a node without a zone, which could not take the pod",
+        ),
+        pytest.param(
+            replica(cluster=zones("z1", "z2", ""), nodes=able("z1", "z2", "")),
+            [constraint(HOST)],
+            id="a node without a zone, which could take the pod",
+        ),
+        pytest.param(
+            replica(cluster=zones("z1", "z2", ""), nodes=able()),
+            [constraint(HOST)],
+            id="a node without a zone, and nobody can tell whether it could take the pod",
+        ),
+        pytest.param(
+            replica(cluster=replace(zones("z1", "z2", ""), taints=(STARTING,))),
+            [constraint(HOST), constraint(ZONE)],
+            id="a node that has just come, and gets its zone from the cloud",
         ),
         pytest.param(
             replica(cluster=TWO_ZONES, topologySpreadConstraints=[constraint(HOST, 5)]),

@@ -158,7 +158,7 @@ class Cluster(Protocol):
         """The number of different values that a label has on the nodes with GPUs."""
 
     def unlabelled(self, topology_key: str, gpus: Gpus) -> bool:
-        """Whether a node with GPUs does not have this label."""
+        """Whether a node with GPUs does not have this label, other than one that starts."""
 
     def resources(self) -> Mapping[str, int]:
         """Every extended resource that a node lists, with the largest allocatable amount of one node now. That is 0 where every

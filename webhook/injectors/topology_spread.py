@@ -9,7 +9,9 @@ over hosts and 5 over zones: replicas are spread as well as without us. A smalle
 scheduler does not take pods in the order in which they were admitted (measured: 6/2 with maxSkew 1, where each alone gives 4/4).
 Its score is 100 * (max + min - s) / max with s = pods * ln(domains + 2) + maxSkew - 1 (podtopologyspread/scoring.go).
 
-A ScheduleAnyway constraint over a label that some GPU node lacks is left out, since the scheduler would take such a node last.
+A ScheduleAnyway constraint over a label is left out if a node lacks it that could take the pod: the scheduler scores such a node
+last, so the chosen node alone spreads the replicas over the others. A node that has just come, and gets its labels from the
+cloud, does not count.
 
 A pod keeps its own constraint on a key. One that an earlier call wrote is not its own: it is decided anew if another webhook has
 changed the pod since. A pod with pod affinity gets none: it wants to be near other pods. Nor does one of a pod group (KEP-4671)
@@ -44,6 +46,7 @@ from pydantic import AfterValidator, Field
 
 from webhook.framework.interface import Context, Edit, Injector, LabelKey, Outcome, Settings
 from webhook.framework.node_terms import CONSTRAINTS, NEUTRAL
+from webhook.kube.asked import AskedPod
 from webhook.kube.pod import HOSTNAME as HOST
 from webhook.kube.pod import PREFERRED, SCHEDULER, ZONE, Owner, in_pod_group
 from webhook.kube.record import outcome_of
@@ -166,7 +169,7 @@ class TopologySpread(Injector):
         added = [
             constraint.in_pod(selector)
             for constraint in wanted
-            if constraint.key not in present and _useful(constraint, context)
+            if constraint.key not in present and _useful(constraint, edit, context)
         ]
         if not added:
             return Outcome("present")
@@ -174,13 +177,19 @@ class TopologySpread(Injector):
         return Outcome("added", [value["topologyKey"] for value in added])
 
 
-def _useful(constraint: Constraint, context: Context) -> bool:
-    """Whether the key has at least two values on GPU nodes. A node without it gets no score (podtopologyspread/scoring.go,
-    IgnoredNodes), or no pod with DoNotSchedule."""
+def _useful(constraint: Constraint, edit: Edit, context: Context) -> bool:
+    """Whether the key has at least two values on GPU nodes, and every node that could take the pod has one of them. A node
+    without it gets no score (podtopologyspread/scoring.go, IgnoredNodes), or no pod with DoNotSchedule."""
     soft, of = constraint.when_unsatisfiable == "ScheduleAnyway", (constraint.key, context.gpus)
     if constraint.key == HOST and soft:
         return True
-    return context.cluster.fresh and context.cluster.domains(*of) > 1 and not (soft and context.cluster.unlabelled(*of))
+    if not (context.cluster.fresh and context.cluster.domains(*of) > 1):
+        return False
+    if not (soft and context.cluster.unlabelled(*of)):
+        return True
+    pod = AskedPod(edit.object, context.gpus)
+    values = context.nodes.labels(pod, (constraint.key,)) if context.nodes is not None else frozenset()
+    return bool(values) and ("",) not in values
 
 
 def _anti_affinity(edit: Edit, selector: dict[str, str]) -> Outcome:

@@ -14,7 +14,7 @@ from webhook.kube.gpus import DIVIDED, Gpus
 from webhook.kube.pod import Pod, claims_devices
 from webhook.kube.quantity import quantity_text
 from webhook.kube.stores import Answers
-from webhook.kube.taints import Taint
+from webhook.kube.taints import Taint, kind_of
 from webhook.nodes.nodes import Nodes
 from webhook.state.objects import Autoscalers, ByName, Freshness, LimitRanges, Quotas, VolumeClaim
 from webhook.text import quoted
@@ -134,8 +134,11 @@ class StateView:
 
     def unlabelled(self, topology_key: str, gpus: Gpus) -> bool:
         def answer() -> bool:
-            column, mask = self._state.nodes.labels.column(topology_key), self._state.nodes.with_gpus(gpus)
-            return bool(mask.any() if column is None else (column.padded(len(mask))[: len(mask)][mask] == 0).any())
+            nodes, lacking = self._state.nodes, self._state.nodes.with_gpus(gpus)
+            if (column := nodes.labels.column(topology_key)) is not None:
+                lacking &= column.padded(len(lacking))[: len(lacking)] == 0
+            statuses = {*nodes.columns.status[: len(lacking)][lacking].tolist()}
+            return any([all([kind_of(t) != "starting" for t in nodes.statuses[each].taints]) for each in statuses])
 
         return self._cached(("unlabelled", topology_key, gpus.key), answer)
 
