@@ -9,6 +9,7 @@ from tests.controlplane.fixtures import MakeNodes
 from tests.controlplane.nodes import GPU_TAINT, node
 from tests.controlplane.objects import Json, deployment, job, made, pod
 from tests.installed import decision
+from webhook.nodes.usage import is_unschedulable
 
 pytestmark = pytest.mark.controlplane
 
@@ -48,6 +49,28 @@ async def test_a_pod_takes_the_place_of_a_pause_pod_as_without_us(api: Api, team
         assert chat["spec"]["preemptionPolicy"] == "PreemptLowerPriority"
         asked = await api.create(pod("asked", labels=ASKED), team, dryRun="All")
         assert asked["spec"]["priorityClassName"] == "gpu-training"
+        await api.delete_all("Deployment", team)
+
+
+async def test_a_pod_takes_the_place_of_a_pause_pod_that_came_while_it_waited(
+    api: Api, team: str, nodes: MakeNodes
+) -> None:
+    """So a PriorityClass of which no pod is there yet is enough for no guess."""
+    await nodes([node("first", 2)])
+    async with api.having(made("PriorityClass", "overprovisioning", value=-10)):
+        await known(api, team, "preempts")
+        await api.create(pod("holds"), team)
+        await api.running(team, 1, app="holds")
+        await api.create(deployment("chat", 1, 2), team)
+
+        async def waits() -> bool:
+            return any(is_unschedulable(each) for each in await api.pods(team))
+
+        await wait_until(waits, 120, "the scheduler to find no node")
+        await api.create(deployment("pause", priorityClassName="overprovisioning"), team)
+        await api.running(team, 1, app="pause")
+        await api.delete("Pod", "holds", team, grace=0)
+        await api.running(team, 1, app="chat")
         await api.delete_all("Deployment", team)
 
 

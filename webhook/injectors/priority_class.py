@@ -12,7 +12,9 @@ PriorityClass, and a warning, where the PriorityClass
 
 - is below the priority that the pod has anyway, as that of a globalDefault;
 - never preempts, and the cluster has a PriorityClass whose pods this pod could preempt without it: the pause pods of
-  overprovisioning have a priority below 0, so that every pod takes their place at once;
+  overprovisioning have a priority below 0, so that every pod takes their place at once. It is enough that the PriorityClass
+  exists: pods of it may come while this pod waits, whose priority cannot be changed then. And if pods counted, any tenant could
+  switch guesses off for all with one;
 - moves the pod into a ResourceQuota that is scoped by PriorityClass, or out of one. (That the API server may demand such a quota,
   `limitedResources`, is not visible here.)
 
