@@ -8,7 +8,7 @@ import pytest
 from tests.controlplane.api import Api, wait_until
 from tests.controlplane.fixtures import MakeNodes
 from tests.controlplane.nodes import node
-from tests.controlplane.objects import pod
+from tests.controlplane.objects import Json, pod
 from tests.installed import MakeTeam, decision, tried
 
 pytestmark = pytest.mark.controlplane
@@ -43,39 +43,53 @@ async def test_a_node_that_rejects_pods_is_avoided_by_their_namespace_and_the_re
     assert (await api.bound(other, "theirs"))["spec"]["nodeName"] == "rejects"
 
 
-async def test_a_resize_that_no_kubelet_can_give_leaves_the_node_to_others(
-    api: Api, team_of: MakeTeam, nodes: MakeNodes
-) -> None:
-    await nodes([node("rejects", 8)])
-    team, other = await team_of(), await team_of()
-    grown = pod("grows", 1)
-    grown["spec"]["containers"][0]["resources"]["requests"] = {"cpu": "1"}
-    await api.create(grown, team)
-    [running] = await api.running(team, 1)  # its kubelet has said so, and replaces no status of ours later
-    name = running["spec"]["containers"][0]["name"]
-    status = {
-        "phase": "Running",
-        "conditions": [{"type": "PodResizePending", "status": "True", "reason": "Infeasible"}],
-        "containerStatuses": [
-            {
-                "name": name,
-                "image": "i",
-                "imageID": "",
-                "restartCount": 0,
-                "ready": True,
-                "state": {"waiting": {"reason": "ContainerCreating"}},
-                "allocatedResources": {"cpu": "1"},
-                "resources": {"requests": {"cpu": "1"}},
-            }
-        ],
+def said(name: str, condition: Json, cpu: str) -> Json:
+    """The status of a pod by its kubelet, which has given the container so many CPUs."""
+    container = {
+        "name": name,
+        "image": "i",
+        "imageID": "",
+        "restartCount": 0,
+        "ready": True,
+        "state": {"waiting": {"reason": "ContainerCreating"}},
+        "allocatedResources": {"cpu": cpu},
+        "resources": {"requests": {"cpu": cpu}},
     }
-    await api.patch("Pod", "grows", {"status": status}, team, subresource="status")
-    asked = {"spec": {"containers": [{"name": name, "resources": {"requests": {"cpu": "127"}}}]}}
-    await api.patch("Pod", "grows", asked, team, subresource="resize", strategy="strategic-merge")
-    await api.patch("Pod", "grows", {"status": status}, team, subresource="status")
-    theirs = pod("theirs", 1)
-    theirs["spec"]["containers"][0]["resources"]["requests"] = {"cpu": "4"}
+    return {"phase": "Running", "conditions": [condition | {"status": "True"}], "containerStatuses": [container]}
+
+
+INFEASIBLE = {"type": "PodResizePending", "reason": "Infeasible"}
+NOT_YET = {"type": "PodResizeInProgress", "reason": "Error"}
+"""A limit of memory cannot be lowered below what is in use, for example."""
+
+
+@pytest.mark.parametrize(
+    ("before", "asks", "condition", "goes"),
+    [
+        pytest.param("1", "127", INFEASIBLE, "rejects", id="more, which no kubelet can give"),
+        pytest.param("127", "1", NOT_YET, "takes", id="less, which its kubelet has not brought about"),
+    ],
+)
+async def test_a_resize_counts_as_the_scheduler_counts_it(
+    api: Api, team_of: MakeTeam, nodes: MakeNodes, before: str, asks: str, condition: Json, goes: str
+) -> None:
+    await nodes(NODES)
+    team, other = await team_of(), await team_of()
+    await api.create(pod("resized", 1, requests={"cpu": before}), team)
+    [running] = await api.running(team, 1)  # its kubelet has said so, and replaces no status of ours later
+    assert running["spec"]["nodeName"] == "rejects"
+    name = running["spec"]["containers"][0]["name"]
+    status = {"status": said(name, condition, before)}
+    await api.patch("Pod", "resized", status, team, subresource="status")
+    asked = {"spec": {"containers": [{"name": name, "resources": {"requests": {"cpu": asks}}}]}}
+    await api.patch("Pod", "resized", asked, team, subresource="resize", strategy="strategic-merge")
+    await api.patch("Pod", "resized", status, team, subresource="status")
+    theirs = pod("theirs", 1, requests={"cpu": "4"})
+
+    async def counted() -> bool:
+        return (await tried(api, theirs, other))["nodes"][0][0] == goes
+
+    await wait_until(counted, 60, "the resize to count")
     await api.create(theirs, other)
     found = await api.bound(other, "theirs")
-    assert found["spec"]["nodeName"] == "rejects"
-    assert [entry[0] for entry in decision(found)["nodes"]] == ["rejects"], "the scheduler and we count the same"
+    assert (found["spec"]["nodeName"], decision(found)["nodes"][0][0]) == (goes, goes)

@@ -77,6 +77,44 @@ def test_what_a_resize_asks_for_counts_unless_the_kubelet_cannot_give_it(status:
     assert free(of, "gpu-a") == 6, "GPUs cannot be resized"
 
 
+IN_PROGRESS = {"type": "PodResizeInProgress", "status": "True", "reason": "Error"}
+
+
+@pytest.mark.parametrize("condition", [PENDING, DEFERRED, IN_PROGRESS], ids=lambda each: each["reason"])
+@pytest.mark.parametrize(
+    ("given", "has", "cpu"),
+    [
+        pytest.param("8", "8", 92_000, id="nothing is taken away yet"),
+        pytest.param("2", "8", 92_000, id="less is given, and it has more"),
+        pytest.param("2", "2", 98_000, id="less is given"),
+        pytest.param("2", None, 98_000, id="less is given, and what it has is not known"),
+    ],
+)
+def test_what_a_resize_leaves_counts_once_the_kubelet_has_brought_it_about(
+    condition: dict[str, Any], given: str, has: str | None, cpu: int
+) -> None:
+    """Otherwise we would choose nodes whose room the scheduler keeps."""
+    resized = stored("p", 2, on="gpu-a", limits={"cpu": "1"})
+    known = {"resources": {"requests": {"cpu": has, "memory": "16Gi"}}} if has else {}
+    name = resized["spec"]["containers"][0]["name"]
+    of_container = {"name": name, "allocatedResources": {"cpu": given, "memory": "16Gi"}, **known}
+    resized["status"] = {"phase": "Running", "conditions": [condition], "containerStatuses": [of_container]}
+    of = state([node("gpu-a", cpu="100")], [resized])
+    assert (free(of, "gpu-a", "cpu"), free(of, "gpu-a")) == (cpu, 6)
+
+
+def test_a_pod_that_was_resized_while_it_waits_holds_what_it_asks_for_now() -> None:
+    of = state([node("gpu-a", cpu="100")], [waits := stored("p", 2, ranked=["gpu-a"])])
+    assert (free(of, "gpu-a", "cpu"), free(of, "gpu-a")) == (96_000, 6)
+    for part in waits["spec"]["containers"][0]["resources"].values():
+        part["cpu"] = "50"
+    of.pod_seen(waits, 0.0)
+    assert (free(of, "gpu-a", "cpu"), free(of, "gpu-a")) == (50_000, 6)
+    waits["status"]["conditions"] = [{"type": "PodScheduled", "status": "False", "reason": "Unschedulable"}]
+    of.pod_seen(waits, 0.0)
+    assert free(of, "gpu-a", "cpu") == 100_000
+
+
 def test_a_resize_of_a_whole_pod_that_the_kubelet_cannot_give_does_not_count() -> None:
     resized = stored("p", 2, on="gpu-a", limits={"cpu": "1"})
     resized["spec"]["resources"] = {"requests": {"cpu": "1000"}}

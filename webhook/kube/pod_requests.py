@@ -21,6 +21,8 @@ _MAX_NAMES: Final = 2048
 """Maximum number of resources of one pod, and of characters in their names together. Each is compared with every node."""
 _MAX_CACHED: Final = 1024
 """Maximum length of requests as written whose sum is cached. Tenants write them: a few MB at most."""
+_RESIZE: Final = ("PodResizePending", "PodResizeInProgress")
+"""The conditions of a pod during a resize."""
 
 
 class PodRequests(NamedTuple):
@@ -61,9 +63,14 @@ def counted_requests(pod: Pod) -> PodRequests:
     So does a pod that requests more kinds of resources than any node has: no kubelet runs it, and nothing large is kept.
     """
     try:
-        pod_requests = pod_requests_of(as_given(pod))
+        pod_requests, *others = map(pod_requests_of, _as_counted(pod))
     except (TypeError, QuantityError):
         return _ONE_POD
+    if others:
+        largest = dict(pod_requests.requests)
+        for name, amount in [each for other in others for each in other.requests]:
+            largest[name] = max(amount, largest.get(name, 0))
+        pod_requests = PodRequests(tuple(sorted(largest.items())))
     return pod_requests if is_bounded(pod_requests) else _ONE_POD
 
 
@@ -142,32 +149,38 @@ def total_requests(pod: Pod) -> Mapping[str, int]:
     return {name: amount if type(amount) is int else ceil(amount) for name, amount in total.items()}
 
 
-def as_given(pod: Pod) -> Pod:
-    """The pod as the scheduler counts it on its node: without what a resize asks for, if the kubelet says that it cannot give it.
+def _as_counted(pod: Pod) -> list[Pod]:
+    """The pod as it is; during a resize also with what its kubelet has allocated, and with what its containers have. Of each
+    resource the largest amount counts. What is asked for does not, if the kubelet says that it cannot give it.
 
-    Source: IsPodResizeInfeasible and PodRequests with UseStatusResources, in the same file.
+    Source: IsPodResizeInfeasible and AggregateContainerRequests with UseStatusResources, in the same file.
     """
     status, spec = pod.get("status") or {}, pod["spec"]
-    conditions = [(each.get("type"), each.get("reason")) for each in status.get("conditions") or ()]
-    if ("PodResizePending", "Infeasible") not in conditions:
-        return pod
+    resize = [each.get("reason") for each in status.get("conditions") or () if each.get("type") in _RESIZE]
+    if not resize:
+        return [pod]
     of_containers = (*(status.get("containerStatuses") or ()), *(status.get("initContainerStatuses") or ()))
-    given = {each["name"]: each.get("allocatedResources") or {} for each in of_containers}
-    changed = {
-        kind: [
-            {**container, "resources": {"requests": _resized(requests_of(container), given.get(container["name"], {}))}}
-            for container in spec.get(kind) or ()
-        ]
-        for kind in ("containers", "initContainers")
-    }
-    whole = {"requests": status.get("allocatedResources") or {}} if spec.get("resources") else None
-    return {**pod, "spec": {**spec, **changed, "resources": whole}}
+    statuses, feasible = {each["name"]: each for each in of_containers}, "Infeasible" not in resize
 
+    def resized(asked: Mapping[str, Any], said: Mapping[str, Any], *, actual: bool) -> dict[str, Any]:
+        """Only CPU and memory can be resized."""
+        given = ((said.get("resources") or {}).get("requests") if actual else None) or said.get("allocatedResources")
+        kept = {name: amount for name, amount in asked.items() if name not in ("cpu", "memory")}
+        given = (asked if feasible else {}) if given is None else given
+        return {"requests": kept | {name: given[name] for name in ("cpu", "memory") if name in given}}
 
-def _resized(requests: Mapping[str, Any], given: Mapping[str, Any]) -> dict[str, Any]:
-    """Only CPU and memory can be resized."""
-    kept = {name: amount for name, amount in requests.items() if name not in ("cpu", "memory")}
-    return kept | {name: given[name] for name in ("cpu", "memory") if name in given}
+    found = [pod] if feasible else []
+    for actual in (False, True):
+        changed: dict[str, Any] = {
+            kind: [
+                {**each, "resources": resized(requests_of(each), statuses.get(each["name"], {}), actual=actual)}
+                for each in spec.get(kind) or ()
+            ]
+            for kind in ("containers", "initContainers")
+        }
+        changed["resources"] = resized(requests_of(spec), status, actual=actual) if spec.get("resources") else None
+        found.append({**pod, "spec": {**spec, **changed}})
+    return found
 
 
 def _add(total: dict[str, Number], requests: Mapping[str, Any]) -> dict[str, Number]:

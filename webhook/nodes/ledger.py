@@ -203,8 +203,8 @@ class Ledger:
         """Whether something is held for a pod that was seen."""
         return uid in self._seen and self._seen[uid].row >= 0
 
-    def allocated(self, uid: int | str, kind: PodKind) -> None:
-        """The claims of a waiting pod have devices: from now on hold `kind`, without these."""
+    def becomes(self, uid: int | str, kind: PodKind) -> None:
+        """A waiting pod was resized, or its claims have devices, which are left out: from now on hold `kind` for it."""
         if self.holds(uid):
             self._becomes(self._seen[uid], kind)
 
