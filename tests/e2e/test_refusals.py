@@ -110,16 +110,21 @@ async def test_a_bad_pod_that_was_there_before_is_left_alone_and_only_what_is_ad
 ) -> None:
     bad = trainer(**env(NVIDIA_VISIBLE_DEVICES="all"), hostPID=True)
     await api.create(bad, namespace)
+
+    async def add(name: str, **fields: Any) -> Json:
+        change = {"spec": {"ephemeralContainers": [{"name": name, "image": "registry.example/debug:1", **fields}]}}
+        how = {"subresource": "ephemeralcontainers", "strategy": "strategic-merge"}
+        return await api.patch("Pod", "trainer", change, namespace, **how)
+
+    await add("took", securityContext={"privileged": True})
     await opt_in(api, namespace)
     assert "[deviceEnv]" in await words(api, bad | {"metadata": {"name": "another"}}, namespace)
     await api.patch("Pod", "trainer", {"metadata": {"labels": {"team": "a"}, "annotations": {"note": "b"}}}, namespace)
 
-    async def add(name: str, **fields: Any) -> None:
-        change = {"spec": {"ephemeralContainers": [{"name": name, "image": "registry.example/debug:1", **fields}]}}
-        how = {"subresource": "ephemeralcontainers", "strategy": "strategic-merge"}
-        await api.patch("Pod", "trainer", change, namespace, **how)
-
-    await add("look")
+    found = await add("look")
+    assert [each["name"] for each in found["spec"]["ephemeralContainers"]] == ["look", "took"], (
+        "a patch moves the others"
+    )
     said = await refusal(add("take", securityContext={"privileged": True}))
     assert '.securityContext.privileged: saw true in container "take"' in said
     assert "[deviceEnv]" not in said

@@ -1,5 +1,7 @@
 """All rules of the default policy together on one pod, in the validating hook."""
 
+from typing import Any
+
 from tests.builders import GPU, TWO_NODES, container, request
 from tests.controlplane.objects import pod
 from webhook.admission.pods import validate
@@ -58,3 +60,15 @@ def test_a_debug_container_of_a_running_pod_is_checked_and_the_rest_of_the_pod_i
     thief = container("debug", gpu=None, env={"NVIDIA_VISIBLE_DEVICES": "all"})
     assert denied(request(running, running, subresource="ephemeralcontainers")) == []
     assert denied(request(pod(containers=running["spec"]["containers"], ephemeral=[thief], nodeName="gpu-a1"), running, subresource="ephemeralcontainers")) == ["deviceEnv"]  # fmt: skip
+
+
+def test_an_ephemeral_container_that_was_there_is_none_that_is_added_wherever_a_patch_puts_it() -> None:
+    was = container("debug", gpu=None, env={"NVIDIA_VISIBLE_DEVICES": "all"})
+    old = pod(ephemeral=[was], nodeName="gpu-a1")
+
+    def added(*ephemeral: dict[str, Any]) -> list[str]:
+        return denied(request(pod(ephemeral=ephemeral, nodeName="gpu-a1"), old, subresource="ephemeralcontainers"))
+
+    look = container("look", gpu=None)
+    assert added(look, was) == added(was, look) == []
+    assert added(was | {"name": "more"}, was) == added(was, was | {"name": "more"}) == ["deviceEnv"]

@@ -170,7 +170,7 @@ def findings_of(pod: AskedPod, context: Context, checks: Checks) -> list[UnitFin
                 if len(found) == most:
                     break
     else:
-        old = AskedPod(_without_changed(context.old, pod.json), context.gpus)
+        old = AskedPod(_as_before(context.old, pod.json), context.gpus)
         new = ((name, rule, _new(check(pod, context), rule, old, context)) for name, rule, check in checks)
         found = [(name, rule, f) for name, rule, of_rule in new for f in islice(of_rule, MAX_FINDINGS)]
     if not found:
@@ -204,12 +204,20 @@ def _new(findings: Iterable[Finding], rule: Rule, old: AskedPod, context: Contex
             yield finding
 
 
-def _without_changed(old: Pod, pod: Pod) -> Pod:
-    """The old object without the annotations that have another value now: these are the only values that an update can change and
-    a rule quotes, and findings quote them cut."""
+def _as_before(old: Pod, pod: Pod) -> Pod:
+    """The old object, to compare its findings with those of the pod.
+
+    It is without the annotations that have another value now: these are the only values that an update can change and a rule
+    quotes, and findings quote them cut. Its ephemeral containers are where the pod has them: a patch puts a new one first.
+    """
     now = annotations_of(pod)
     kept = {key: value for key, value in annotations_of(old).items() if now.get(key) == value}
-    return {**old, "metadata": {**old["metadata"], "annotations": kept}}
+    found: Pod = {**old, "metadata": {**old["metadata"], "annotations": kept}}
+    if before := {each["name"]: each for each in old["spec"].get("ephemeralContainers") or ()}:
+        after = pod["spec"].get("ephemeralContainers") or ()
+        moved = [before.get(each["name"], {"name": each["name"]}) for each in after]
+        found["spec"] = {**old["spec"], "ephemeralContainers": moved}
+    return found
 
 
 def size_findings(excesses: Iterable[bounds.Excess]) -> list[UnitFinding]:
