@@ -1,7 +1,9 @@
 """Which policy is in force when one is applied, refused, written while no hook is asked, deleted, and put back."""
 
+import asyncio
 import json
 from collections.abc import Iterator
+from typing import Any
 
 import pytest
 import yaml
@@ -12,6 +14,8 @@ from tests.controlplane.objects import made, pod
 from tests.controlplane.plane import ControlPlane
 from tests.controlplane.process import wait_for
 from tests.installed import NAMESPACE, SHIPPED, Installed, decision
+from webhook.policy.model import Policy
+from webhook.policy.written_for import LINE as VERSION_LINE
 
 pytestmark = pytest.mark.controlplane
 
@@ -61,15 +65,6 @@ def guarded(control_plane: ControlPlane, installed: Installed) -> Iterator[Guard
     wait_for(found.is_valid, "the shipped policy to be in force again")
 
 
-async def decided_by(api: Api, namespace: str) -> str:
-    """The hash of the policy that decides about a pod now."""
-    try:
-        answer = await api.create(pod("probe"), namespace, dryRun="All")
-    except ApiError as error:
-        return error.message.partition("(policy ")[2][:12]
-    return str(decision(answer)["policy"])
-
-
 # --- At kubectl apply -------------------------------------------------------------------------------------------------
 
 
@@ -94,6 +89,45 @@ def test_a_config_map_of_a_mebibyte_is_taken_if_the_policy_in_it_is_not_that_lar
     assert "the policy has 524288 bytes; wanted at most 131072" in said
 
 
+# --- While pods are created -------------------------------------------------------------------------------------------
+
+
+async def test_each_pod_is_decided_by_a_good_policy_while_others_come_and_go(
+    guarded: Guarded, api: Api, team: str
+) -> None:
+    """Bad ones, also one that is stored since it may be for a later version, and one of nearly the largest size with nearly as
+    many profiles as there may be. With `strict` two GPUs are too many."""
+    strict = SHIPPED.replace("perContainer: 16", "perContainer: 1").replace("perPod: 16", "perPod: 1")
+    folders = json.dumps([f"/data-{number}" for number in range(200)])
+    large = SHIPPED + "".join(f"  p{n}: {{rules: {{hostDevices: {{allowed: {folders}}}}}}}\n" for n in range(30))
+    of_later = BAD.replace(VERSION_LINE, "# For gpu-admission 99.0.0.")
+    shipped, refuses, other = [Policy.load(text).hash for text in (SHIPPED, strict, large)]
+    edits = asyncio.create_task(asyncio.to_thread(edited, guarded, [strict, BAD, large, of_later, SHIPPED] * 2))
+    seen = set[tuple[str, bool]]()
+    while not edits.done():
+        seen.update(await asyncio.gather(*[created(api, pod("probe", 2), team) for _ in range(10)]))
+    await edits
+    assert seen <= {(shipped, True), (refuses, True), (other, True), (refuses, False)}, (
+        "mutated by one, checked by the next"
+    )
+    wait_for(lambda: guarded.in_force() == shipped, "the last policy to be in force")
+    assert guarded.is_valid()
+
+
+def edited(guarded: Guarded, policies: list[str]) -> None:
+    for text in policies:
+        status, said = guarded.apply(text, "--server-side", "--force-conflicts")
+        assert (status == 0) is (text != BAD), said
+
+
+async def created(api: Api, made: dict[str, Any], namespace: str) -> tuple[str, bool]:
+    """The hash of the policy that decided, and whether it allowed the pod."""
+    try:
+        return str(decision(await api.create(made, namespace, dryRun="All"))["policy"]), True
+    except ApiError as error:
+        return error.message.partition("(policy ")[2][:12], False
+
+
 # --- Gone -------------------------------------------------------------------------------------------------------------
 
 
@@ -102,4 +136,4 @@ async def test_when_the_config_map_is_gone_the_last_good_policy_stays(guarded: G
     guarded.plane.request("DELETE", path("ConfigMap", NAMESPACE, NAME))
     wait_for(lambda: not guarded.is_valid(), "the webhook to know")
     assert guarded.in_force() == before
-    assert await decided_by(api, team) == before
+    assert (await created(api, pod("probe"), team))[0] == before
