@@ -213,9 +213,9 @@ def _as_before(old: Pod, pod: Pod) -> Pod:
     now = annotations_of(pod)
     kept = {key: value for key, value in annotations_of(old).items() if now.get(key) == value}
     found: Pod = {**old, "metadata": {**old["metadata"], "annotations": kept}}
-    if before := {each["name"]: each for each in old["spec"].get("ephemeralContainers") or ()}:
+    if before := {each.get("name"): each for each in old["spec"].get("ephemeralContainers") or ()}:
         after = pod["spec"].get("ephemeralContainers") or ()
-        moved = [before.get(each["name"], {"name": each["name"]}) for each in after]
+        moved = [before.get(each.get("name"), {}) for each in after]
         found["spec"] = {**old["spec"], "ephemeralContainers": moved}
     return found
 
