@@ -10,6 +10,7 @@ from tests.controlplane.fixtures import MakeNodes
 from tests.controlplane.nodes import node
 from tests.controlplane.objects import Json, pod
 from tests.installed import MakeTeam, decision, tried
+from webhook.kube.pod import HOSTNAME
 
 pytestmark = pytest.mark.controlplane
 
@@ -64,32 +65,38 @@ NOT_YET = {"type": "PodResizeInProgress", "reason": "Error"}
 
 
 @pytest.mark.parametrize(
-    ("before", "asks", "condition", "goes"),
+    ("there", "before", "asks", "condition", "goes"),
     [
-        pytest.param("1", "127", INFEASIBLE, "rejects", id="more, which no kubelet can give"),
-        pytest.param("127", "1", NOT_YET, "takes", id="less, which its kubelet has not brought about"),
+        pytest.param(NODES[:1], "1", "127", INFEASIBLE, "rejects", id="more, which no kubelet can give"),
+        pytest.param(NODES, "127", "1", NOT_YET, "takes", id="less, which its kubelet has not brought about"),
     ],
 )
 async def test_a_resize_counts_as_the_scheduler_counts_it(
-    api: Api, team_of: MakeTeam, nodes: MakeNodes, before: str, asks: str, condition: Json, goes: str
+    api: Api,
+    team_of: MakeTeam,
+    nodes: MakeNodes,
+    there: list[Json],
+    before: str,
+    asks: str,
+    condition: Json,
+    goes: str,
 ) -> None:
-    await nodes(NODES)
+    await nodes(there)
     team, other = await team_of(), await team_of()
-    await api.create(pod("resized", 1, requests={"cpu": before}), team)
+    await api.create(pod("resized", requests={"cpu": before}, nodeSelector={HOSTNAME: "rejects"}), team)
     [running] = await api.running(team, 1)  # its kubelet has said so, and replaces no status of ours later
-    assert running["spec"]["nodeName"] == "rejects"
     name = running["spec"]["containers"][0]["name"]
     status = {"status": said(name, condition, before)}
     await api.patch("Pod", "resized", status, team, subresource="status")
     asked = {"spec": {"containers": [{"name": name, "resources": {"requests": {"cpu": asks}}}]}}
     await api.patch("Pod", "resized", asked, team, subresource="resize", strategy="strategic-merge")
     await api.patch("Pod", "resized", status, team, subresource="status")
-    theirs = pod("theirs", 1, requests={"cpu": "4"})
+    theirs = pod("theirs", requests={"cpu": "4"})
 
     async def counted() -> bool:
-        return (await tried(api, theirs, other))["nodes"][0][0] == goes
+        return [each[0] for each in (await tried(api, theirs, other)).get("nodes", [])] == [goes]
 
-    await wait_until(counted, 60, "the resize to count")
+    await wait_until(counted, 120, "the resize to count")
     await api.create(theirs, other)
     found = await api.bound(other, "theirs")
-    assert (found["spec"]["nodeName"], decision(found)["nodes"][0][0]) == (goes, goes)
+    assert (found["spec"]["nodeName"], [entry[0] for entry in decision(found)["nodes"]]) == (goes, [goes])
