@@ -56,6 +56,10 @@ def test_with_what_is_said_the_pod_asks_for_no_more_and_for_all_that_it_may(made
     assert total_requests(found.change(f"{found.amount + 1}m"))["cpu"] > most
 
 
+def test_of_very_many_containers_no_amount_is_looked_for() -> None:
+    assert less(pod("p", containers=[asks("8", f"c{at}") for at in range(17)]), "cpu", 8000) is None
+
+
 WHERE = [
     pytest.param({"containers": [asks("8")]}, "", "", id="one container"),
     pytest.param({"containers": [asks("8")], "overhead": {"cpu": "1"}}, "", "", id="one container and overhead"),

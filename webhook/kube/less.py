@@ -11,6 +11,8 @@ from webhook.kube.quantity import parse_quantity, thousandths
 from webhook.text import quoted
 
 _WHOLE: Final = ("spec.resources", 0)
+_MANY: Final = 16
+"""Containers of which an amount for each is looked for: a tenant's pod may have hundreds, and each attempt reads all of them."""
 _Place = tuple[str, int]
 """A list of containers and a position in it; or spec.resources."""
 
@@ -30,7 +32,7 @@ class Less(NamedTuple):
 
 def less(pod: Pod, name: str, most: int) -> Less | None:
     """How the pod, which asks for more, asks for `most` of a resource in all: at one place if that is enough, else in each
-    container. None if that is not possible: its overhead leaves nothing, or it does not ask for it."""
+    container. None if that is not possible: its overhead leaves nothing, it does not ask for it, or in too many containers."""
     if not (asked := _asked(pod, name)):
         return None
     total = _total(pod, name)
@@ -38,6 +40,8 @@ def less(pod: Pod, name: str, most: int) -> Less | None:
         amount = most - (total - asked[place])
         if amount > 0 and _total(_stating(pod, name, {place}, "0"), name) <= most:
             return Less(amount, asked[place], _where(pod, place, asked), partial(_stating, pod, name, {place}))
+    if len(asked) > _MANY:
+        return None
     low, high = 0, max(asked.values())
     while high - low > 1:  # the sum grows with the amount that no container exceeds
         middle = (low + high) // 2

@@ -17,7 +17,7 @@ from webhook.framework.cluster_view import Expression, Unschedulable
 from webhook.kube.gpus import DIVIDED, GPU_KINDS, MODEL_LABELS, PARTS, Gpus, vendor
 from webhook.kube.less import less
 from webhook.kube.pod import Pod
-from webhook.kube.pod_requests import PodRequests
+from webhook.kube.pod_requests import PodRequests, total_requests
 from webhook.kube.taints import passes
 from webhook.nodes.nodes import GENERAL, Nodes
 from webhook.placement.constraints import Constraints, Mask, matches, matches_any
@@ -279,12 +279,12 @@ def for_pod(reason: Unschedulable, pod: Pod) -> Unschedulable:
     if reason.fix:
         return reason
     name = reason.cause
+    over = total_requests({"spec": {"containers": [], "overhead": pod["spec"].get("overhead")}}).get(name, 0)
+    if over >= reason.most:
+        return reason._replace(fix="Use another RuntimeClass: the overhead of this one is too much")
     if (found := less(pod, name, reason.most)) is None:
-        over = (pod["spec"].get("overhead") or {}).get(name)
-        return reason._replace(
-            fix="Use another RuntimeClass: the overhead of this one is too much" if over else f"A{_OPERATORS[1:]}"
-        )
-    more = ": the overhead of its RuntimeClass is added to that" if name in (pod["spec"].get("overhead") or ()) else ""
+        return reason._replace(fix=f"A{_OPERATORS[1:]}")
+    more = ": the overhead of its RuntimeClass is added to that" if over else ""
     return reason._replace(fix=f"Ask for at most {amount_words(name, found.amount)}{found.where}{more}")
 
 
