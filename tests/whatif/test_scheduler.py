@@ -96,6 +96,6 @@ def test_waiting_pods_of_one_shape_are_filtered_once_until_another_pod_is_bound(
     near = {"labelSelector": {"matchLabels": {"app": "first"}}, "topologyKey": "kubernetes.io/hostname"}
     affinity = {"podAffinity": {"requiredDuringSchedulingIgnoredDuringExecution": [near]}}
     waiting = [pod(f"waits-{number}", labels={"app": "waits"}, affinity=affinity) for number in range(3)]
-    pods = [*waiting[:2], pod("first"), waiting[2]]
-    assert bound(tmp_path, pods, node("a")) == [None, None, "a", "a"]
+    pods = [*waiting[:2], pod("first"), waiting[2], pod("large", 9)]  # for which no node has room
+    assert bound(tmp_path, pods, node("a")) == [None, None, "a", "a", None]
     assert filtered == ["waits-0", "first", "waits-2"]

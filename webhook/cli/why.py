@@ -16,7 +16,7 @@ from webhook.cli.terminal import COMMAND, PROGRAM, age, clear, counted, document
 from webhook.kube.pod import labels_of
 from webhook.policy.model import Policy
 from webhook.text import listed, plural
-from webhook.whatif.answers import KINDS, Answer, Asked, Row, answers, asked, rows_of
+from webhook.whatif.answers import KINDS, Answer, Asked, Row, answers, asked, left_out, rows_of
 from webhook.whatif.cluster.devices import PodGpus
 from webhook.whatif.cluster.snapshot import Snapshot
 from webhook.whatif.waiting.causes import Cause, Fix
@@ -82,6 +82,8 @@ def why(
                 show(*_lines(each, f"{each.namespace}/{each.name}", wide=True))
         else:
             _print(rows_of(waiting, PodGpus(snapshot, rules)), snapshot.taken)
+            if more := left_out(waiting):
+                say(more, "dim")
         return say_by(policy, snapshot, "fixes were tried ", always=bool(waiting))
 
     repeated(refresh, watch=watch, from_file=file is not None)

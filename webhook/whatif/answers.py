@@ -1,5 +1,6 @@
 """Why pods wait, pod by pod: of a whole cluster, or of what is called by a name; and the rows that stand for pods alike."""
 
+from collections import Counter
 from collections.abc import Callable, Iterable, Iterator
 from typing import Any, Final, NamedTuple
 
@@ -9,12 +10,13 @@ from webhook.kube.pod import Pod
 from webhook.kube.suspended import FIELDS
 from webhook.policy.model import Policy
 from webhook.state.gpu_amounts import gpu_number
+from webhook.text import plural
 from webhook.whatif.cluster.devices import PodGpus
 from webhook.whatif.cluster.report import workload_name
 from webhook.whatif.cluster.snapshot import CLAIMS, ENGINE, FINISHED, Object, Snapshot, created
 from webhook.whatif.names import Names
 from webhook.whatif.waiting.causes import Cause
-from webhook.whatif.waiting.diagnosis import Diagnosis, Findings
+from webhook.whatif.waiting.diagnosis import UNLOOKED, UNTRIED, Diagnosis, Findings
 from webhook.whatif.waiting.idle import idle
 from webhook.whatif.waiting.situation import Situation
 from webhook.whatif.waiting.started import bound, started_late
@@ -27,6 +29,8 @@ KINDS: Final = (
     *(*CLAIMS, *GROUPS, "Lease", *[kind for kind in dict.fromkeys((*BETWEEN, *FIELDS)) if kind not in ENGINE]),
 )
 """What is read for an answer."""
+_MAX_WORK: Final = 1_000_000
+"""So much work (see `Diagnosis`) an answer about all pods is: ten seconds or twenty, whatever the cluster."""
 
 
 class Answer(NamedTuple):
@@ -72,7 +76,7 @@ def answers(
 ) -> list[Answer]:
     """An answer for each pod and workload that waits. `progress` is called with how many pods have theirs, and how many wait."""
     situation = Situation(snapshot, policy)
-    diagnosis = Diagnosis(situation)
+    diagnosis = Diagnosis(situation, _MAX_WORK)
     lacking = _topmost(situation, _lacking(situation, namespace))
     found = (*situation.astray, *started_late(situation), *situation.waiting)
     pods = [each for each in found if namespace in (None, each["metadata"]["namespace"])]
@@ -80,6 +84,17 @@ def answers(
         progress(done, len(pods))
         lacking.append(_answer(diagnosis, pod))
     return lacking
+
+
+def left_out(found: Iterable[Answer]) -> str:
+    """Of how many pods the answers say less than they could; "" if of none."""
+    notes = Counter(note for each in found for note in each.notes)
+    said = [
+        f"of {plural(notes[note], 'pod')} {what}"
+        for note, what in ((UNTRIED, "the fixes were not tried"), (UNLOOKED, "the nodes were not looked at"))
+        if notes[note]
+    ]
+    return f"{', and '.join(said)}, as pods of many kinds wait: ask for one by its name" if said else ""
 
 
 def asked(snapshot: Snapshot, policy: Policy, namespace: str | None, name: str) -> Asked:

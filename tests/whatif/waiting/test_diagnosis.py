@@ -1,17 +1,19 @@
 """The causes of waiting that tests/e2e/test_pending.py does not make on a real scheduler.
 
-Covers kube.suspended, whatif.waiting.claims, whatif.waiting.gangs, whatif.waiting.idle, whatif.waiting.nodes, whatif.waiting.peers,
+Covers kube.gangs, kube.suspended, whatif.waiting.claims, whatif.waiting.gangs, whatif.waiting.idle, whatif.waiting.nodes, whatif.waiting.peers,
 whatif.waiting.prerequisites, whatif.waiting.resources, whatif.waiting.situation, whatif.waiting.taints, whatif.waiting.unoffered,
 whatif.waiting.volumes, whatif.waiting.workloads.
 """
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from datetime import UTC, datetime
 from pathlib import Path
 
 import pytest
 
-from tests.cli.objects import CLUSTER, Json, document, placed, snapshot, unschedulable, write
+from tests.cli.objects import CLUSTER, TAKEN, Json, document, placed, snapshot, unschedulable, write
 from tests.controlplane.nodes import node
 from tests.controlplane.objects import REQUIRED, pod, required
 from tests.effort import counted
@@ -144,6 +146,34 @@ def test_a_selector_is_read_once_and_compared_with_many_pods(tmp_path: Path) -> 
 
     _, fewer, more = calls(1), calls(20), calls(40)
     assert more - fewer < 20 * len(terms) * 30, "42 where each term was read again for each pod"
+
+
+def refused_job(number: int) -> Json:
+    about = {"kind": "PyTorchJob", "namespace": "team", "name": f"j{number}"}
+    now = datetime.fromtimestamp(TAKEN, UTC).isoformat()
+    return obj("Event", f"e{number}", involvedObject=about, reason="FailedCreate", message="no", lastTimestamp=now)
+
+
+@pytest.mark.parametrize(
+    "waits",
+    [
+        pytest.param(lambda n: [placed(pod(f"w{n}", 1, labels=BY_LABELS | {"pod-group.scheduling.sigs.k8s.io": f"g{n}"}), None)], id="gangs"),
+        pytest.param(lambda n: [refused_job(n), placed(pod(f"r{n}"), "n")], id="workloads that are refused"),
+        pytest.param(lambda n: [placed(pod(f"w{n}", 1, labels={"app": f"{n}"}), None)], id="kinds of pods"),
+    ],
+)  # fmt: skip
+def test_what_a_pod_costs_does_not_grow_with_the_number_of_others(
+    tmp_path: Path, waits: Callable[[int], list[Json]]
+) -> None:
+    def calls(number: int) -> int:
+        of = snapshot(tmp_path, node("n", 0), *[each for n in range(number) for each in waits(n)])
+        _ = of.state  # how it is filled is not counted
+        with counted() as found:
+            answers(of, load_policy(), None)
+        return found.count
+
+    few, more, many = calls(40), calls(80), calls(160)
+    assert many - more < 2.5 * (more - few), "4 times as much where each looks at all others"
 
 
 MADE_OF_A_VOLUME = {"volumes": [{"name": "scratch", "ephemeral": {"volumeClaimTemplate": {"spec": {}}}}]}

@@ -385,12 +385,33 @@ def test_of_many_kinds_of_pods_not_all_are_tried_but_each_that_is_asked_for(
     (asked_for,) = asked(found, load_policy(), "team", second.name).answers
     assert asked_for.causes[0].helps == 1
 
-    monkeypatch.setattr(diagnosis, "_MAX_LOOKED", 1)
+    monkeypatch.setattr(diagnosis, "_MAX_LOOKED", 1)  # times as many
     by_word, seen = sorted(answers(found, load_policy(), None), key=lambda each: each.causes[0].cause, reverse=True)
     assert (by_word.causes[0].cause, seen.causes[0].helps) == ("schedulerOther", 1)
     assert any("its nodes were not looked at" in note for note in by_word.notes)
     (asked_for,) = asked(found, load_policy(), "team", by_word.name).answers
     assert asked_for.causes[0].helps == 1
+
+
+@pytest.mark.parametrize(
+    ("work", "left_out"),
+    [
+        (3, "of 3 pods the fixes were not tried, and of 1 pod the nodes were not looked at"),
+        (6, "of 3 pods the fixes were not tried"),
+        (15, ""),
+    ],
+)
+def test_what_was_left_out_is_said_in_a_line(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, work: int, left_out: str
+) -> None:
+    """What one pod costs grows with the nodes and the pods on them: of more of these fewer pods are looked at."""
+    kinds = [placed(pod(f"w{n}", 8, labels={"app": f"{n}"}), None) for n in range(5)]
+    file = write(tmp_path, node("a"), node("b"), held(4, "a"), *kinds)
+    monkeypatch.setattr("webhook.whatif.answers._MAX_WORK", work)
+    said = [line for line in call("why", "--from", file).output.splitlines() if "not tried" in line]
+    assert said == ([f"{left_out}, as pods of many kinds wait: ask for one by its name"] if left_out else [])
+    call("ui", "--from", file, "--html", tmp_path / "page.html")
+    assert f'"untried":"{left_out}' in (tmp_path / "page.html").read_text()
 
 
 @pytest.mark.parametrize(

@@ -22,7 +22,7 @@ from webhook.kube.record import ranked_nodes, record_of
 from webhook.nodes.gpu_metrics import GpuMetricsSettings
 from webhook.nodes.utilisation import Reading
 from webhook.policy.model import Policy
-from webhook.whatif.answers import Answer, Row, answers, no_progress, rows_of, waits
+from webhook.whatif.answers import Answer, Row, answers, left_out, no_progress, rows_of, waits
 from webhook.whatif.cluster.devices import PodGpus
 from webhook.whatif.cluster.measured import Figures, Gpu
 from webhook.whatif.cluster.report import PARTS, gpu_nodes, holders, named, report, report_of_pods, workload_name
@@ -72,6 +72,7 @@ class Picture:
             "taken": snapshot.taken,
             "by": decided_by(named, snapshot),
             "missing": _missing(snapshot),
+            "untried": left_out(self._answers.values()),
             "withoutRight": [NEEDS[kind] for kind in refused],
             "totals": (sums := totals(nodes, policy.gpus)),
             "resources": [

@@ -1,6 +1,7 @@
 """Finds every cause for which a pod waits, in the order in which a person would look at them."""
 
 from collections.abc import Callable, Iterator
+from math import inf
 from typing import Final, NamedTuple
 
 import numpy as np
@@ -56,13 +57,11 @@ _SILENT: Final = Cause.of(
     "schedulerOther", "the scheduler has said nothing yet, and nodes and pods may not be read", "ask again in a moment"
 )
 _MAX_TRIED: Final = 500
-"""Of so many pod signatures the fixes are tried: some seconds. What is asked by its name is tried always."""
-_MAX_LOOKED: Final = 2000
-"""Of so many pod signatures the nodes are looked at. Of others the scheduler's word is all that is said."""
-_UNLOOKED: Final = (
-    f"its nodes were not looked at, as pods of more than {_MAX_LOOKED} kinds wait: ask for it by its name"
-)
-_UNTRIED: Final = f"its fixes were not tried, as pods of more than {_MAX_TRIED} kinds wait: ask for it by its name"
+"""Of so many pod signatures the fixes are tried: some seconds."""
+_MAX_LOOKED: Final = 4
+"""Of so many times more the nodes are looked at. Of others the scheduler's word is all that is said."""
+UNLOOKED: Final = "its nodes were not looked at, as pods of many kinds wait: ask for it by its name"
+UNTRIED: Final = "its fixes were not tried, as pods of many kinds wait: ask for it by its name"
 _MANY: Final = Cause.of("schedulerOther", "the scheduler has said nothing yet", "ask for it by its name")
 _LOOKS_AFTER: Final = 60.0
 """Seconds after which a scheduler that runs has said something about a pod."""
@@ -82,16 +81,19 @@ class Findings(NamedTuple):
 class Diagnosis:
     """Finds why the pods of a situation wait. Pods of one signature are looked at once."""
 
-    def __init__(self, situation: Situation) -> None:
+    def __init__(self, situation: Situation, work: float = inf) -> None:
+        """`work`: how many nodes and pods on them may be looked at to try fixes. One signature costs each of them a few times."""
         self.situation = situation
         self._known: dict[bytes, Findings] = {}
+        size = len(situation.alive) + sum(map(len, situation.pods_on.values()))
+        self._max_tried = max(1, int(min(_MAX_TRIED, work // max(1, size))))
 
     def of(self, pod: Pod) -> Findings:
         message = scheduler_message(self.situation, pod)
         key = signature_of(pod)
         s, found = self.situation, self._known.get(key)
-        if found is None and len(self._known) >= _MAX_LOOKED:
-            return Findings(by_message(s, message, []) or [_MANY], [_UNLOOKED], message)
+        if found is None and len(self._known) >= _MAX_LOOKED * self._max_tried:
+            return Findings(by_message(s, message, []) or [_MANY], [UNLOOKED], message)
         if found is None:
             found = self._known[key] = self._look_at(pod)
         causes = found.causes
@@ -110,7 +112,7 @@ class Diagnosis:
 
     def _look_at(self, pod: Pod) -> Findings:
         case = Case(self.situation, pod)
-        blind, tried = "Node" in self.situation.snapshot.missing, len(self._known) < _MAX_TRIED
+        blind, tried = "Node" in self.situation.snapshot.missing, len(self._known) < self._max_tried
         if first := causes_before_filtering(case):
             return Findings(ordered([_tried(case, cause) if tried and not blind else cause for cause in first]), [])
         if blind:
@@ -125,7 +127,7 @@ class Diagnosis:
             *notes.preemption(case, full),
             *notes.ending(case, full),
             *notes.limit_range(pod, causes),
-            *([] if tried else [_UNTRIED]),
+            *([] if tried else [UNTRIED]),
         ]
         return Findings(causes, [*notes.ahead(case), *notes.half_groups(case), *more])
 

@@ -5,18 +5,14 @@ from typing import Final, NamedTuple
 
 import numpy as np
 
+from webhook.kube.gangs import gang_name, pod_group
 from webhook.kube.kinds import GROUPS
-from webhook.kube.pod import Pod, annotations_of, labels_of
+from webhook.kube.pod import Pod, labels_of
 from webhook.placement.constraints import Mask
 from webhook.text import number_of, plural, quoted
 from webhook.whatif.waiting.causes import Cause
 from webhook.whatif.waiting.situation import Case
 
-_NAMES: Final = (
-    *("scheduling.k8s.io/group-name", "scheduling.x-k8s.io/pod-group", "pod-group.scheduling.sigs.k8s.io"),
-    *("pod-group.scheduling.sigs.k8s.io/name", "kai.scheduler/pod-group"),
-)
-"""Annotations and labels of pods by which other schedulers know their gang: Volcano, coscheduling, YuniKorn, KAI."""
 _MINIMUM: Final = "pod-group.scheduling.sigs.k8s.io/min-available"
 
 
@@ -30,28 +26,22 @@ class _Gang(NamedTuple):
 
 def _gang(case: Case) -> _Gang | None:
     """A PodGroup of Kubernetes (KEP-4671), of Volcano or of coscheduling, or a gang by labels alone; None if none is known."""
-    s, name = case.situation, _name(case.pod)
+    s, name = case.situation, gang_name(case.pod)
     if name is None:
         return None
     of = next((found for kind in GROUPS if (found := s.snapshot.named(kind).get((case.namespace, name)))), None)
-    if of is None and _pod_group(case.pod):
+    if of is None and pod_group(case.pod):
         return None
     spec = of["spec"] if of else {}
     wanted = ((spec.get("schedulingPolicy") or {}).get("gang") or {}).get("minCount") or spec.get("minMember")
-    pods = [pod for pod in s.snapshot.of("Pod") if pod["metadata"]["namespace"] == case.namespace]
     stated = number_of(labels_of(case.pod).get(_MINIMUM))
     minimum = wanted if isinstance(wanted, int) else stated or 0
-    return _Gang(name, [pod for pod in pods if _name(pod) == name], minimum)
-
-
-def _name(pod: Pod) -> str | None:
-    stated = {**labels_of(pod), **annotations_of(pod)}
-    return _pod_group(pod) or next((stated[key] for key in _NAMES if key in stated), None)
+    return _Gang(name, s.gangs[case.namespace, name], minimum)
 
 
 def lacking(case: Case) -> Iterator[Cause]:
     """What the gang of the pod lacks before the scheduler looks at nodes."""
-    name, gang = _pod_group(case.pod), _gang(case)
+    name, gang = pod_group(case.pod), _gang(case)
     if gang is None and name is not None:
         yield from case.absent("podGroupMissing", "PodGroup", name)
     elif gang is not None and len(gang.members) < gang.wanted:
@@ -78,7 +68,3 @@ def together(case: Case, left: Mask) -> Iterator[Cause]:
         text = f"{wants}, and there is room for {room}: {s.where(left)}"
         fixes = "ask for less in each pod", "lower the group's minimum", "add nodes"
         yield s.cause("gangIncomplete", text, left, left, *fixes)
-
-
-def _pod_group(pod: Pod) -> str | None:
-    return (pod["spec"].get("schedulingGroup") or {}).get("podGroupName")

@@ -5,8 +5,6 @@ from collections import Counter
 from collections.abc import Iterable, Iterator
 from typing import Final, NamedTuple
 
-import numpy as np
-
 from webhook.kube.leader_worker_set import INDEX, SET, SIZE
 from webhook.kube.pod import Pod, annotations_of, labels_of, priority_of
 from webhook.kube.schedulers import queueing
@@ -76,12 +74,12 @@ def preemption(case: Case, only_full: Mask) -> Iterator[str]:
         yield f"who goes first and who is preempted for it is up to the queues of {name}"
         return
     if case.pod["spec"].get("preemptionPolicy") == "Never":
-        if not any(resources.victims(case, row) for row in np.flatnonzero(only_full).tolist()):  # else a cause says so
+        if not any(resources.victims(case, only_full)):  # else a cause says so
             of = case.pod["spec"].get("priorityClassName")
             yield f"it preempts nobody: preemptionPolicy Never{f' of priority class {bare(of)}' if of else ''}"
         return
     if (first := victims(case, only_full)) is None:
-        lower = any(only_full[row] and priority_of(pod) < own for row, pod in s.bound)
+        lower = (only_full & (s.lowest < own)).any()
         why = (
             f"pods of a priority below {own} hold too little"
             if lower
@@ -105,8 +103,7 @@ def victims(case: Case, only_full: Mask) -> Victims | None:
     queues of its own."""
     if queueing(case.pod) or case.pod["spec"].get("preemptionPolicy") == "Never":
         return None
-    on = [Victims(found, row) for row in np.flatnonzero(only_full).tolist() if (found := resources.victims(case, row))]
-    s = case.situation
+    s, on = case.situation, [Victims(found, row) for row, found in resources.victims(case, only_full)]
     return min(on, key=lambda each: (resources.costs(s, each.pods), s.names[each.row]), default=None)
 
 

@@ -32,7 +32,8 @@ def affinity(case: Case) -> NodeCheck:
     domains = [s.domains(term["topologyKey"])[0] for term in terms]
     selecting = [_selecting(s, term, case.pod) for term in terms]
     for row, pod in s.bound if terms else ():
-        near[row] |= any(of[row] for of in domains) and all(selects(pod) for selects in selecting)
+        if all(selects(pod) for selects in selecting):
+            near[row] |= any(of[row] for of in domains)
     # the first of a group of pods that select each other
     first = not near.any() and all(selects(case.pod) for selects in selecting)
     for of in domains:

@@ -189,7 +189,7 @@ def _waits(case: Case, name: str, amount: int, off: Mask) -> tuple[str, list[Fix
         (not of.startswith("job/") and _serves(pods), used, of, s.names[row], pods)
         for row in most_free.tolist()
         for of, (pods, used) in s.users(row, name).items()
-        if used and int(s.free[name][row]) + used >= amount
+        if int(s.free[name][row]) + used >= amount
     ]
     others = sorted([each for each in candidates if each[2] != own], key=lambda each: each[:4])
     if others or not candidates:
@@ -231,7 +231,7 @@ def preemption(case: Case, only_full: Mask) -> Iterator[Cause]:
     ):
         return
     rows = np.zeros_like(only_full)
-    rows[[row for row in np.flatnonzero(only_full).tolist() if victims(case, row)]] = True
+    rows[[row for row, _ in victims(case, only_full)]] = True
     if rows.any():
         class_name = bare(spec.get("priorityClassName") or "(none)")
         text = f"pods of lower priority hold enough on {s.where(rows)}, but priority class {class_name} never preempts"
@@ -239,24 +239,33 @@ def preemption(case: Case, only_full: Mask) -> Iterator[Cause]:
         yield s.cause("preemptionNever", text, rows, rows, fix, "wait")
 
 
-def victims(case: Case, row: int) -> list[Pod]:
+def victims(case: Case, only_full: Mask) -> Iterator[tuple[int, list[Pod]]]:
+    """The rows of the nodes on which preemption makes room, and whom it would evict there. `only_full`: see `preemption`."""
+    for row in np.flatnonzero(only_full & (case.situation.lowest < priority_of(case.pod))).tolist():
+        if found := _victims(case, row):
+            yield row, found
+
+
+def _victims(case: Case, row: int) -> list[Pod]:
     """The fewest pods of lower priority on a node whose end makes room for the pod; [] if all of them are too few. Those whose
     PodDisruptionBudget would be violated stay first (defaultpreemption, SelectVictimsOnNode)."""
     s, own, requests = case.situation, priority_of(case.pod), case.judgement.pod_requests.requests
-    lower = [pod for pod in s.pods_on.get(s.names[row], ()) if priority_of(pod) < own]
+    here = [pod for pod in s.pods_on.get(s.names[row], ()) if priority_of(pod) < own]
+    lower = [(pod, counted_requests(pod)) for pod in here]
     room = {name: (int(s.free[name][row]) if name in s.free else 0) - amount for name, amount in requests}
-    for pod in lower:
+    for _, holds in lower:
         for name in room:
-            room[name] += counted_requests(pod).amount(name)
+            room[name] += holds.amount(name)
+    if any(amount < 0 for amount in room.values()):
+        return []
     found = []
-    for pod in sorted(lower, key=lambda pod: (bool(s.budgets.spent(pod)), priority_of(pod)), reverse=True):
-        pod_requests = counted_requests(pod)
-        if any(room[name] < pod_requests.amount(name) for name in room):
+    for pod, holds in sorted(lower, key=lambda of: (bool(s.budgets.spent(of[0])), priority_of(of[0])), reverse=True):
+        if any(room[name] < holds.amount(name) for name in room):
             found.append(pod)
             continue
         for name in room:
-            room[name] -= pod_requests.amount(name)
-    return found if all(amount >= 0 for amount in room.values()) else []
+            room[name] -= holds.amount(name)
+    return found
 
 
 def costs(s: Situation, victims: Sequence[Pod]) -> tuple[int, int, int, int]:

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections import Counter
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections import Counter, defaultdict
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from copy import copy
 from functools import cached_property
 from typing import Any, Final
@@ -14,6 +14,7 @@ from numpy.typing import NDArray
 from webhook.devices.source_kai import KAI
 from webhook.devices.sources import SOURCES
 from webhook.devices.types import PUBLISHED, DeviceClaim
+from webhook.kube.gangs import gang_name
 from webhook.kube.gpus import GPU_KINDS
 from webhook.kube.kinds import KINDS
 from webhook.kube.pod import Pod, controller_reference, priority_of
@@ -82,6 +83,13 @@ class Situation:
         return [(row, pod) for row, pod in self.bound if _has_anti_affinity(pod)]
 
     @cached_property
+    def lowest(self) -> Integers:
+        """By row: the lowest priority of a pod on the node; the largest number if it has none."""
+        found = np.full(len(self.alive), np.iinfo(np.int64).max)
+        np.minimum.at(found, [row for row, _ in self.bound], [priority_of(pod) for _, pod in self.bound])
+        return found
+
+    @cached_property
     def gpus_at(self) -> list[tuple[str, ...] | None]:
         """By row: the GPU resources that the node offers; None if it has GPUs, by its labels or its capacity, but offers none."""
         offered = {name: self.capacity[name].tolist() for name in self.policy.gpus.among(self.capacity)}
@@ -116,6 +124,15 @@ class Situation:
         """The pods that have not started and are not being deleted."""
         pods = [pod for pod in self.snapshot.of("Pod") if pod["status"].get("phase") in (None, "Pending")]
         return [pod for pod in pods if not pod["metadata"].get("deletionTimestamp")]
+
+    @cached_property
+    def gangs(self) -> Mapping[tuple[str, str], list[Pod]]:
+        """The pods of each gang, bound or not, by namespace and name."""
+        found = defaultdict[tuple[str, str], list[Pod]](list)
+        for pod in self.snapshot.of("Pod"):
+            if name := gang_name(pod):
+                found[pod["metadata"]["namespace"], name].append(pod)
+        return found
 
     @cached_property
     def for_any_pod(self) -> Feasible:
@@ -204,11 +221,13 @@ class Situation:
         """The cause that excludes the nodes of `mask`. `alone` are the nodes that no other cause excludes."""
         return Cause.of(word, text, *fixes, nodes=self.named(mask), alone=int(np.count_nonzero(mask & alone)))
 
-    def without(self, pods: Iterable[Pod]) -> Situation:
+    def without(self, pods: Collection[Pod]) -> Situation:
         """The same once these pods have ended."""
         found = copy(self)
-        for name in ("bound", "with_anti_affinity"):  # which are made of `pods_on`
+        for name in ("bound", "lowest"):
             found.__dict__.pop(name, None)
+        ended = {*map(id, pods)}
+        found.with_anti_affinity = [each for each in self.with_anti_affinity if id(each[1]) not in ended]
         found.free, found.pods_on = {name: amounts.copy() for name, amounts in self.free.items()}, {**self.pods_on}
         found.devices, found.groups, found.gpus = copy(self.devices), copy(self.groups), copy(self.gpus)
         for pod in pods:
@@ -226,11 +245,12 @@ class Situation:
         return PodGpus(self.snapshot, self.policy)
 
     def users(self, row: int, resource: str) -> Mapping[str, tuple[list[Pod], int]]:
-        """The pods of each workload («job/train in team-a») on a node, and how much of a resource they request."""
+        """The pods of each workload («job/train in team-a») on a node that request a resource, and how much of it."""
         found: dict[str, tuple[list[Pod], int]] = {}
         for pod in self.pods_on.get(self.names[row], ()):
-            pods, amount = found.get(of := self.names_of.top(pod), ([], 0))
-            found[of] = [*pods, pod], amount + counted_requests(pod).amount(resource)
+            if amount := counted_requests(pod).amount(resource):
+                pods, used = found.get(of := self.names_of.top(pod), ([], 0))
+                found[of] = [*pods, pod], used + amount
         return found
 
     def bind(self, case: Case, row: int) -> Pod:
@@ -247,6 +267,7 @@ class Situation:
                 self.free[name][row] -= amount
         self.gpus.count(row, self.free, self.devices, self.groups)
         self.pods_on[self.names[row]] = [*self.pods_on.get(self.names[row], ()), pod]
+        self.__dict__.pop("lowest", None)
         for name in ("bound", "with_anti_affinity"):  # which are made of `pods_on`
             if name in self.__dict__ and (name == "bound" or _has_anti_affinity(pod)):
                 self.__dict__[name].append((row, pod))

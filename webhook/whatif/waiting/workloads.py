@@ -59,14 +59,16 @@ def refused_elsewhere(s: Situation, namespace: str | None) -> Iterator[tuple[str
         tells = event.get("reason") == REFUSED or _CREATION.search(str(event.get("reason")))
         if tells and not known and (key not in newest or last_seen(newest[key]) < last_seen(event)):
             newest[key] = event
+    made: dict[tuple[str, str], float] = {}  # by workload, when its newest pod was
+    for pod in s.snapshot.of("Pod") if newest else ():
+        for of in s.names_of.of(pod):
+            where = pod["metadata"]["namespace"], of
+            made[where] = max(made.get(where, 0), created(pod))
     for (here, kind, name), event in newest.items():
         of, since = f"{kind.lower()}/{name}", last_seen(event)
         if s.snapshot.taken and s.snapshot.taken - since > _FRESH:
             continue
-        made = [
-            pod for pod in s.snapshot.of("Pod") if pod["metadata"]["namespace"] == here and of in s.names_of.of(pod)
-        ]
-        if not any(created(pod) > since for pod in made):
+        if since >= made.get((here, of), 0):
             lacks = "pods could not be created: "
             message = str(event.get("message") or "")
             cause = refusal(s, here, lacks, message)

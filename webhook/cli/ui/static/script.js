@@ -157,7 +157,7 @@ function draw() {
   if (!state) return banner(down);
   write($("source"), [state.source, `by ${state.by}`].filter(Boolean).join(", "));
   const old = down ? `${down}. What you see is of ${when(reached / 1000)}.` : state.old ? `These data are old, of ${when(state.old.since)}: ${state.old.why}.` : "";
-  banner([old, state.problem, state.missing && `Not known: ${state.missing}.`, state.leftOut && `Left out, as this file would be too large: what helps ${state.leftOut} of ${plural(state.waiting.length, "waiting row")}.`].filter(Boolean).join(" "));
+  banner([old, state.problem, state.missing && `Not known: ${state.missing}.`, state.untried && `${state.untried[0].toUpperCase()}${state.untried.slice(1)}.`, state.leftOut && `Left out, as this file would be too large: what helps ${state.leftOut} of ${plural(state.waiting.length, "waiting row")}.`].filter(Boolean).join(" "));
   $("fresh").className = state.live && !state.old && !down ? "live" : "";
   write($("fresh"), state.live ? (down ? "not connected" : state.old ? "old" : "live") : state.taken ? `as of ${day(state.taken)}` : "a file without a time");
   once("head", [state.totals, state.largest, state.withoutRight, state.live], renderHead);
