@@ -118,6 +118,22 @@ def test_the_numbers_are_those_of_healthy_nodes_as_nodes_has_them(tmp_path: Path
     assert [each["node"] for each in found["drainable"]] == ["good", "sick"], "nothing keeps anybody from draining it"
 
 
+def test_what_pods_have_of_a_node_is_counted_by_resource(tmp_path: Path) -> None:
+    mixed = node("a")
+    for amounts in (mixed["status"]["capacity"], mixed["status"]["allocatable"]):
+        amounts["nvidia.com/mig-1g.10gb"] = "7"
+    slices = {"resources": {"limits": {"nvidia.com/gpu": "1", "nvidia.com/mig-1g.10gb": "2"}}}
+    file = write(tmp_path, mixed, placed(pod("both", container=slices), "a"), held("whole", 3, "a"))
+    found = document("drain", "a", "--from", file)["moves"]
+    assert [each["gpus"] for each in found] == [
+        {"nvidia.com/gpu": 1, "nvidia.com/mig-1g.10gb": 2},
+        {"nvidia.com/gpu": 3},
+    ]
+    printed = call("drain", "a", "--from", file).stdout
+    assert "1 nvidia.com/gpu, 2 nvidia.com/mig-1g.10gb" in printed
+    assert "a: pods have 4 nvidia.com/gpu, 2 nvidia.com/mig-1g.10gb; 2 pods cannot go" in printed
+
+
 def test_shares_are_no_gpus(tmp_path: Path) -> None:
     file = write(tmp_path, node("whole", 8), node("shared", 2, replicas=10))
     found = document("drain", "--from", file)

@@ -89,6 +89,16 @@ def test_wide_has_cpu_and_memory_taints_and_pods(tmp_path: Path) -> None:
     assert row.endswith("   nvidia.com/gpu=present:NoSchedule   team/q (3)")
 
 
+def test_a_pod_is_named_in_the_row_of_the_resource_that_it_has(tmp_path: Path) -> None:
+    mixed = node("a")
+    for amounts in (mixed["status"]["capacity"], mixed["status"]["allocatable"]):
+        amounts["nvidia.com/mig-1g.10gb"] = "7"
+    slices = placed(pod("slices", 2, resource="nvidia.com/mig-1g.10gb"), "a")
+    cluster = write(tmp_path, mixed, placed(pod("whole", 1), "a"), slices)
+    rows = call("top", "--from", cluster, "-o", "wide").stdout.splitlines()[1:3]
+    assert [row.split("   ")[-1].strip() for row in rows] == ["team/whole (1)", "team/slices (2)"]
+
+
 def test_the_document(cluster: Path) -> None:
     found = document("top", "-l", "node-pool in (training)", "--from", cluster)
     assert [each["name"] for each in found] == ["gpu-a", "gpu-c"]

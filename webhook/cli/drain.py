@@ -1,6 +1,7 @@
 """`gpu-admission drain`: which nodes can be emptied, where their GPU pods would go, and what forbids it."""
 
-from collections.abc import Mapping
+from collections import Counter
+from collections.abc import Iterable, Mapping
 from typing import Annotated, Any, Final
 
 import numpy as np
@@ -147,10 +148,19 @@ def _print_moves(answer: dict[str, Any]) -> None:
     """A line for each pod that has to move from one node."""
     if not answer["moves"]:
         return show(Text(f"{answer['node']}: no pod has a GPU there"))
-    rows = [[each["pod"], each["gpus"], each["to"] or "-", each.get("why", "")] for each in answer["moves"]]
+    rows = [[each["pod"], _amounts([each]), each["to"] or "-", each.get("why", "")] for each in answer["moves"]]
     table(["POD TO MOVE", "GPUS", "IT GOES TO", "WHO FORBIDS IT"], rows, drop=["GPUS"])
     stay = sum(not each["to"] for each in answer["moves"])
-    return show(Text(f"{answer['node']}: " + (f"{plural(stay, 'pod')} cannot go" if stay else "it can be emptied")))
+    end = f"{plural(stay, 'pod')} cannot go" if stay else "it can be emptied"
+    return show(Text(f"{answer['node']}: pods have {_amounts(answer['moves'])}; {end}"))
+
+
+def _amounts(moves: Iterable[Mapping[str, Any]]) -> str:
+    """`3 nvidia.com/gpu, 2 nvidia.com/mig-1g.10gb`: what these pods have in all, by resource."""
+    counts = Counter[str]()
+    for each in moves:
+        counts.update(each["gpus"])
+    return ", ".join([f"{gpu_number(count)} {resource}" for resource, count in counts.items()])
 
 
 def _listed(counts: Mapping[str, float], limit: int) -> str:

@@ -247,9 +247,9 @@ def _print(
     titles = ["RESOURCE", *names, "USED", *[_MEASURED[key] for key in known]]
     rows = [
         [node["name"], node["pool"], node["model"], _health(node), *line]
-        + ([*_host(node), listed(node["taints"]), _pods(node)] if wide else [])
+        + ([*_host(node), listed(node["taints"]), _pods(node, resource)] if wide else [])
         for node in reports
-        for line in _lines(node, known, parts)
+        for resource, line in zip(node["gpus"] or [""], _lines(node, known, parts), strict=True)
     ]
     if by is None:
         more = ["FREE CPU", "FREE MEMORY", "TAINTS", "PODS"] if wide else []
@@ -336,5 +336,12 @@ def _host(node: dict[str, Any]) -> list[str]:
     return [" of ".join([amount_number(name, each[key]) for key in ("free", "total")]) for name, each in amounts]
 
 
-def _pods(node: dict[str, Any]) -> str:
-    return listed([f"{pod['namespace']}/{pod['name']} ({sum(pod['gpus'].values())})" for pod in node["pods"]])
+def _pods(node: dict[str, Any], resource: str) -> str:
+    """The pods that have GPUs of this resource; in the first row also those whose GPUs the node does not offer."""
+    first = next(iter(node["gpus"]), resource) == resource
+    counts = [
+        (f"{pod['namespace']}/{pod['name']}", pod["gpus"].get(resource) or (first and sum(pod["gpus"].values())))
+        for pod in node["pods"]
+        if resource in pod["gpus"] or (first and not pod["gpus"].keys() & node["gpus"].keys())
+    ]
+    return listed([f"{name} ({count})" for name, count in counts])

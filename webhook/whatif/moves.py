@@ -89,7 +89,7 @@ class Moving:
         """For each pod of the node with GPUs where it could go, or why it cannot: the document of `drain NODE`."""
         row = self._s.nodes.row_of[node]
         moves = self._moved(row, self.pods(row), self._s.healthy)[1]
-        entries = [each.document() | {"gpus": sum(self._devices.of(each.pod).values())} for each in moves]
+        entries = [each.document() | {"gpus": self._devices.of(each.pod)} for each in moves]
         return {"node": node, "possible": all(move.to for move in moves), "moves": entries}
 
     def _moved(self, row: int, pods: list[Pod], allowed: Mask) -> tuple[Situation, list[Move]]:
