@@ -18,11 +18,12 @@ class BadInput(GpuAdmissionError):
 
 
 class PolicyError(GpuAdmissionError):
-    """A policy cannot be parsed: the last good one stays in force. `problems`: one line for each, with path and line number."""
+    """A policy cannot be parsed: the last good one stays in force. `problems`: one line for each, with path and line number.
+    `later`: the version of this program that it was written for, if that is later."""
 
-    def __init__(self, problems: list[str]) -> None:
+    def __init__(self, problems: list[str], later: str = "") -> None:
         super().__init__("\n".join(problems))
-        self.problems = problems
+        self.problems, self.later = problems, later
 
 
 class QuantityError(GpuAdmissionError, ValueError):

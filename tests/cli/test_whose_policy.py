@@ -43,6 +43,18 @@ def test_a_policy_of_a_newer_version_is_no_mistake(tmp_path: Path) -> None:
     assert "has not taken up" not in result.stdout
 
 
+@pytest.mark.parametrize(
+    "command", ["policy lint FILE", "why --policy FILE", "doctor --policy FILE", "policy diff FILE"]
+)
+def test_a_file_of_a_newer_version_is_said_to_be_one(tmp_path: Path, command: str) -> None:
+    policy = tmp_path / "policy.yaml"
+    policy.write_text(NEWER)
+    read = [] if "lint" in command else ["--from", cluster(tmp_path, "{}")]
+    result = call(*command.replace("FILE", str(policy)).split(), *read)
+    assert "it is for gpu-admission 99.0.0, and this command is " in result.output
+    assert "brandNew" in result.output or "doctor" in command
+
+
 def test_that_of_the_cluster_is_named_by_its_hash(tmp_path: Path) -> None:
     for command, said in (("why", True), ("top", False)):  # whose GPUs they are depends little on it
         result = call(command, "--from", cluster(tmp_path, "{}"))

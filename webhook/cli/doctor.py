@@ -20,7 +20,6 @@ from webhook.cli.why import fix_line
 from webhook.errors import BadInput, PolicyError
 from webhook.feeds.access import Access
 from webhook.kube.pod import PROFILE_LABEL
-from webhook.policy.written_for import PROGRAM, later_version
 from webhook.text import bare, listed, plural, quoted
 from webhook.whatif.cluster.release import OUR_POLICY
 from webhook.whatif.cluster.snapshot import CLAIMS, ENGINE, Snapshot
@@ -130,9 +129,9 @@ def results(snapshot: Snapshot, named: str | None = None) -> Iterator[Result]:
             text = "there is no ConfigMap: the last good policy is in force, in replicas that start now the shipped one"
             yield Result("policy", "warn", text, snapshot.release.created("policy"))
     except PolicyError as error:
-        if later := None if named else later_version(snapshot.policy_text or ""):
-            text = f"it is for gpu-admission {later}, and this command is {PROGRAM}: it cannot be checked"
-            yield Result("policy", "unknown", text, "use the command of that version")
+        if error.later:
+            seen, _, step = error.problems[0].rpartition(": ")
+            yield Result("policy", "unknown", f"{seen}: it cannot be checked", step)
         else:
             text = (
                 f"{plural(len(error.problems), 'problem')}: {listed(error.problems, 2)}; the last good one is in force"

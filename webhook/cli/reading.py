@@ -21,7 +21,6 @@ from webhook.feeds.gpu_source import SourceFailed
 from webhook.kube.kinds import KINDS, OTHERS
 from webhook.kube.selectors import Requirement
 from webhook.policy.model import Policy
-from webhook.policy.written_for import later_version
 from webhook.text import listed, no_such, plural, printable, quoted
 from webhook.whatif.cluster.measured import Figures
 from webhook.whatif.cluster.release import OUR_POLICY
@@ -156,8 +155,8 @@ def _why_not_its_own(snapshot: Snapshot) -> str:
         if snapshot.policy is None and snapshot.objects and (why := snapshot.missing.get("ConfigMap")):
             return f"that of the cluster is not known: {why}"
     except PolicyError as error:
-        if later := later_version(snapshot.policy_text or ""):
-            return f"that of the cluster is for gpu-admission {later}: use the command of that version"
+        if error.later:
+            return f"that of the cluster is for gpu-admission {error.later}: use the command of that version"
         wrong = f"that of the cluster cannot be used: {printable(listed(error.problems, 1))}"
         return f"{wrong}; the webhook decides by the last good one, or is of a newer version"
     return ""

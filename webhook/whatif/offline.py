@@ -30,6 +30,7 @@ from webhook.kube.yaml import items_of, parse_documents
 from webhook.placement.placer import Placer
 from webhook.policy.loader import KEY
 from webhook.policy.model import Policy
+from webhook.policy.written_for import PROGRAM, later_version
 from webhook.state.state import ClusterState
 from webhook.state.view import StateView
 from webhook.text import json_type, quoted
@@ -74,7 +75,14 @@ def load_policy(text: str | bytes | None = None) -> Policy:
     """The policy in `text`, which is a policy or a ConfigMap with one; with None the shipped policy. Raises PolicyError."""
     if text is None:
         return _shipped()
-    return Policy.load(_unwrapped(text.encode() if isinstance(text, str) else text))
+    unwrapped = _unwrapped(text.encode() if isinstance(text, str) else text)
+    try:
+        return Policy.load(unwrapped)
+    except PolicyError as error:
+        if later := later_version(unwrapped.decode(errors="replace")):
+            seen = f"it is for gpu-admission {later}, and this command is {PROGRAM}: use the command of that version"
+            raise PolicyError([seen, *error.problems], later) from None
+        raise
 
 
 @cache  # a command may ask for it several times
@@ -88,7 +96,7 @@ def policy_named(name: str | None) -> Policy:
     try:
         return load_policy(None if name in (None, "default") else read(str(name)))
     except PolicyError as error:
-        raise PolicyError([f"{name}: {problem}" for problem in error.problems]) from None
+        raise PolicyError([f"{name}: {problem}" for problem in error.problems], error.later) from None
 
 
 def _unwrapped(text: bytes) -> bytes:
