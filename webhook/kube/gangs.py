@@ -6,9 +6,9 @@ from webhook.kube.pod import Pod, annotations_of, labels_of
 
 _NAMES: Final = (
     *("scheduling.k8s.io/group-name", "scheduling.x-k8s.io/pod-group", "pod-group.scheduling.sigs.k8s.io"),
-    *("pod-group.scheduling.sigs.k8s.io/name", "kai.scheduler/pod-group"),
+    *("pod-group.scheduling.sigs.k8s.io/name", "pod-group-name"),
 )
-"""Annotations and labels of Volcano, coscheduling, YuniKorn and KAI."""
+"""Annotations and labels of Volcano, coscheduling, YuniKorn and KAI (its pod grouper writes the last, pkg/common/constants)."""
 
 
 def gang_name(pod: Pod) -> str | None:

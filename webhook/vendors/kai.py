@@ -2,7 +2,17 @@
 
 from typing import Final
 
-from webhook.vendors.model import Condition, ContainerPart, Part, PartLimit, Scheduler, SharedBy, SharedGroups, Vendor
+from webhook.vendors.model import (
+    Condition,
+    ContainerPart,
+    GangKind,
+    Part,
+    PartLimit,
+    Scheduler,
+    SharedBy,
+    SharedGroups,
+    Vendor,
+)
 
 KAI: Final = Vendor(
     name="KAI and Run:ai",
@@ -35,6 +45,9 @@ KAI: Final = Vendor(
                 memory="gpu-memory",
                 number="gpu-fraction-num-devices",
             ),
+        ),
+        "https://github.com/kai-scheduler/KAI-Scheduler/tree/main/pkg/apis/scheduling/v2alpha2": (
+            GangKind("KaiPodGroup", "scheduling.run.ai/v2alpha2", "podgroups"),
         ),
         "https://github.com/kai-scheduler/KAI-Scheduler/tree/main/pkg/binder/common/gpusharingconfigmap": (
             SharedBy("runai/shared-gpu-configmap", "gpu-fraction-container-name"),

@@ -25,7 +25,7 @@ class _Gang(NamedTuple):
 
 
 def _gang(case: Case) -> _Gang | None:
-    """A PodGroup of Kubernetes (KEP-4671), of Volcano or of coscheduling, or a gang by labels alone; None if none is known."""
+    """A PodGroup of Kubernetes (KEP-4671), of Volcano, coscheduling or KAI, or a gang by labels alone; None if none is known."""
     s, name = case.situation, gang_name(case.pod)
     if name is None:
         return None
