@@ -6,7 +6,7 @@ from typing import Any
 import pytest
 import yaml
 
-from tests.controlplane.objects import deployment, job, pod
+from tests.controlplane.objects import deployment, job, pod, workload
 from webhook.errors import BadInput
 from webhook.kube.pod import PREFERRED, REQUIRED
 from webhook.whatif.manifests import Planned, planned_in, texts_of
@@ -58,6 +58,24 @@ def test_a_pod_of_a_template_is_as_its_controller_creates_it() -> None:
     assert body["spec"]["containers"][0]["resources"] == {"limits": {"nvidia.com/gpu": "1"}}
     assert made.document.plain, "the API server has not stored it"
     assert body["metadata"]["ownerReferences"][0]["kind"] == "ReplicaSet"
+
+
+@pytest.mark.parametrize(
+    ("kind", "label"),
+    [
+        ("Deployment", "pod-template-hash"),
+        ("StatefulSet", "controller-revision-hash"),
+        ("Job", "batch.kubernetes.io/controller-uid"),
+        ("ReplicaSet", ""),
+        ("DaemonSet", ""),
+    ],
+)
+def test_a_pod_of_a_template_has_the_label_of_its_revision(kind: str, label: str) -> None:
+    """By which its replicas are spread. Two workloads have two revisions, whatever else they have in common."""
+    planned = found(*[workload(kind, name, of={}) for name in ("a", "b")])
+    labels = [one.document.request.object["metadata"]["labels"] for one in planned if isinstance(one, Planned)]  # type: ignore[index]
+    assert {key for each in labels for key in each} - {"app"} == ({label} - {""})
+    assert len({each.get(label) for each in labels}) == (2 if label else 1)
 
 
 def test_a_namespace_in_the_manifest_is_kept() -> None:

@@ -50,17 +50,11 @@ from webhook.kube.asked import AskedPod
 from webhook.kube.pod import HOSTNAME as HOST
 from webhook.kube.pod import PREFERRED, SCHEDULER, ZONE, Owner, in_pod_group
 from webhook.kube.record import outcome_of
-from webhook.kube.workload_kinds import GANGS, workload_kind
+from webhook.kube.workload_kinds import GANGS, REVISION_LABELS, workload_kind
 
 _ANTI_AFFINITY = ("spec", "affinity", "podAntiAffinity", PREFERRED)
 _MAX_SKEW = 2**31 - 1
-_SELECTED_BY: Mapping[str, tuple[str, ...]] = {
-    "ReplicaSet": ("pod-template-hash", "rollouts-pod-template-hash"),
-    "StatefulSet": ("controller-revision-hash",),
-    "Job": ("batch.kubernetes.io/controller-uid",),
-}
-"""By the kind of a controller, the label with one value for all pods of one revision, and for no others."""
-_LABELS = frozenset([label for labels in _SELECTED_BY.values() for label in labels])
+_LABELS = frozenset([label for labels in REVISION_LABELS.values() for label in labels])
 
 
 class Constraint(Settings):
@@ -206,6 +200,6 @@ def _avoided(selector: Mapping[str, str]) -> dict[str, Any]:
 
 def _selector(context: Context, controller: Owner) -> dict[str, str]:
     """The label that its replicas have and no other pods; {} if none is known. The pods of a template will have it."""
-    keys, labels = _SELECTED_BY.get(controller.kind, ()), context.pod.labels
+    keys, labels = REVISION_LABELS.get(controller.kind, ()), context.pod.labels
     found = [(key, labels.get(key, "")) for key in keys if key in labels or context.template is not None]
     return dict(found[:1])

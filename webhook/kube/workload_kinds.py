@@ -117,6 +117,15 @@ MADE_OF: Final[Mapping[str, str]] = {row.kind: row.owner for row in WORKLOAD_KIN
 """By a kind that no pod is of, the kind that its pods are of."""
 
 
+REVISION_LABELS: Final[Mapping[str, tuple[str, ...]]] = {
+    "ReplicaSet": ("pod-template-hash", "rollouts-pod-template-hash"),
+    "StatefulSet": ("controller-revision-hash",),
+    "Job": ("batch.kubernetes.io/controller-uid",),
+}
+"""By the kind of a controller, the label with one value for all pods of one revision, and for no others: the first one is that of
+Kubernetes, the others are of who takes its place."""
+
+
 def kinds_of_class(workload: str) -> tuple[str, ...]:
     """The kinds whose pods are of this class in the shipped policy."""
     return tuple([row.kind for row in _BY_KIND.values() if row.workload == workload])
