@@ -10,18 +10,20 @@ from typing import Any
 import pytest
 
 from tests.cli.objects import call, document, of_job, placed, terminal, write
-from tests.controlplane.nodes import node
-from tests.controlplane.objects import pod
+from tests.controlplane.nodes import GPU_TAINT, node
+from tests.controlplane.objects import made, pod
+from tests.installed import OPTED_IN
 from webhook.kube.pod import DECISION
 
+ALL = {"name": "NVIDIA_VISIBLE_DEVICES", "value": "all"}
 MUCH_CPU = {"resources": {"limits": {"nvidia.com/gpu": "1"}, "requests": {"cpu": "120"}}}
 
 
 def replica(name: str, on: str, app: str = "chat", **spec: Any) -> dict[str, Any]:
-    made = placed(pod(name, 1, **spec), on)
+    found = placed(pod(name, 1, **spec), on)
     reference = {"apiVersion": "apps/v1", "kind": "ReplicaSet", "name": f"{app}-5d8", "uid": app, "controller": True}
-    made["metadata"] |= {"ownerReferences": [reference], "labels": {"app": app, "pod-template-hash": "5d8"}}
-    return made
+    found["metadata"] |= {"ownerReferences": [reference], "labels": {"app": app, "pod-template-hash": "5d8"}}
+    return found
 
 
 OBJECTS = [
@@ -58,9 +60,9 @@ def test_the_document(tmp_path: Path) -> None:
 
 
 def forbidding(_: str, **changes: Any) -> dict[str, Any]:
-    made = replica("chat-0", "gpu-a")
-    made["metadata"].setdefault("annotations", {}).update(changes)
-    return made
+    found = replica("chat-0", "gpu-a")
+    found["metadata"].setdefault("annotations", {}).update(changes)
+    return found
 
 
 BUDGET = {
@@ -94,6 +96,29 @@ def test_of_one_node_it_says_where_its_pods_would_go_and_who_forbids_it(
     assert (result.exit_code, (why or "it can be emptied") in result.stdout) == (0 if to else 1, True)
     suggested = [move["to"] for each in document("drain", "--from", file)["suggestions"] for move in each["moves"]]
     assert suggested == [], "the other node is whole, or nothing may move"
+
+
+@pytest.mark.parametrize(
+    ("labels", "to", "why"),
+    [
+        pytest.param(OPTED_IN, "gpu-b", None, id="it gets tolerations when it is created again"),
+        pytest.param({}, "", "no other node could take it now", id="it gets none in a namespace that has not opted in"),
+    ],
+)
+def test_a_pod_that_moves_is_created_again_and_so_changed(
+    tmp_path: Path, labels: dict[str, str], to: str, why: str | None
+) -> None:
+    """It was there before its namespace opted in, or before the nodes had a taint."""
+    nodes = [node(name, taints=[GPU_TAINT]) for name in ("gpu-a", "gpu-b")]
+    file = write(tmp_path, *nodes, made("Namespace", "team", labels=labels), replica("chat-0", "gpu-a"))
+    (move,) = document("drain", "gpu-a", "--from", file)["moves"]
+    assert (move["to"], move.get("why")) == (to, why)
+
+
+def test_what_would_be_refused_when_it_is_created_again_does_not_move(tmp_path: Path) -> None:
+    objects = [made("Namespace", "team", labels=OPTED_IN), replica("chat-0", "gpu-a", container={"env": [ALL]})]
+    (move,) = document("drain", "gpu-a", "--from", write(tmp_path, node("gpu-a"), node("gpu-b"), *objects))["moves"]
+    assert (move["to"], "it would be refused: " in move["why"], "[deviceEnv]" in move["why"]) == ("", True, True)
 
 
 def test_a_pod_that_trains_is_not_suggested(tmp_path: Path) -> None:

@@ -12,8 +12,7 @@ from webhook.placement.constraints import Mask
 from webhook.whatif.cluster.devices import PodGpus
 from webhook.whatif.cluster.snapshot import full_name
 from webhook.whatif.disruption import forbidden
-from webhook.whatif.waiting.diagnosis import Filtered
-from webhook.whatif.waiting.free_devices import again
+from webhook.whatif.waiting.diagnosis import Filtered, becomes
 from webhook.whatif.waiting.situation import Case, Situation
 
 _MAX_TRIED: Final = 100
@@ -96,11 +95,18 @@ class Moving:
         """The cluster once these pods have moved, as far as they can, and their moves."""
         s, moves = self._s, list[Move]()
         for pod in pods:
-            why, after = self._why_not(pod), s.without([pod])
-            case = Case(after, again(pod))
-            target = None if why else _target(after, case, row, list(self._devices.of(pod)), allowed)
+            if why := self._why_not(pod):
+                moves.append(Move(pod, "", why))
+                continue
+            after = s.without([pod])
+            new, refused = becomes(
+                after, pod
+            )  # its controller creates it again, and the webhook changes it by today's policy
+            case = Case(after, new)
+            target = None if refused else _target(after, case, row, list(self._devices.of(pod)), allowed)
             if target is None:
-                moves.append(Move(pod, "", why or "no other node could take it now"))
+                why = f"it would be refused: {refused}" if refused else "no other node could take it now"
+                moves.append(Move(pod, "", why))
             else:
                 after.bind(case, target)
                 s = after

@@ -154,7 +154,7 @@ def _offered(case: Case, causes: list[Cause]) -> list[Cause]:
     tainted = any(cause.cause == "untoleratedTaint" for cause in causes)
     if not tainted or offline.opted_in(case.namespace, s.snapshot.state.view(s.snapshot.taken)):
         return causes
-    pod, refused = _becomes(s, case.pod, everywhere=True)
+    pod, refused = becomes(s, case.pod, everywhere=True)
     able = set() if refused else {*s.named(Filtered(Case(s, pod)).able)}
     label = kubectl("label", "namespace", case.namespace, f"{PROFILE_LABEL}=default")
     more = Fix("opt in, and create the pod again", label)
@@ -190,7 +190,7 @@ def _with(case: Case, fix: Fix, *, why: bool) -> tuple[Mask, str, str]:
     s, nobody = case.situation, np.zeros_like(case.situation.alive)
     pod, refused = (fix.pod or case.pod), ""
     if fix.pod is not None and not fix.on:
-        pod, refused = _becomes(s, fix.pod)
+        pod, refused = becomes(s, fix.pod)
     if refused:
         return nobody, f"the pod is refused: {refused}", ""
     changed = Case(s.without(fix.ends) if fix.ends else s, pod)
@@ -283,7 +283,7 @@ def causes_before_filtering(case: Case) -> list[Cause]:
     return [*prerequisites(case), *claims.missing(case), *volumes.missing(case)]
 
 
-def _becomes(situation: Situation, pod: Pod, *, everywhere: bool = False) -> tuple[Pod, str]:
+def becomes(situation: Situation, pod: Pod, *, everywhere: bool = False) -> tuple[Pod, str]:
     """The pod as it would be stored if it were created now, and why it would be refused; "" if it would not be. `everywhere`: if
     its namespace had opted in. No node is chosen."""
     snapshot = situation.snapshot
@@ -304,7 +304,7 @@ def _becomes(situation: Situation, pod: Pod, *, everywhere: bool = False) -> tup
 
 def would_start(situation: Situation, pod: Pod) -> bool:
     """Whether a node could take the pod if it were created now and changed by the webhook."""
-    changed, refused = _becomes(situation, pod, everywhere=True)
+    changed, refused = becomes(situation, pod, everywhere=True)
     case = Case(situation, changed)
     return not refused and not causes_before_filtering(case) and bool(Filtered(case).able.any())
 
