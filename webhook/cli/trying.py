@@ -277,7 +277,8 @@ def _head(tried: Tried, *, wide: bool, blind: bool) -> Text:
     if not tried.waiting:
         word = "none is for a node" if not tried.bound else "starts" if tried.pods == 1 else "all start"
         return Text.assemble(f"{count}{of}: ", (word, "green"), f" on {nodes}" if nodes else "")
-    some = f"{tried.bound.total()} start on {nodes}, " if tried.bound else ""
+    bound = tried.bound.total()
+    some = f"{bound} {'starts' if bound == 1 else 'start'} on {nodes}, " if bound else ""
     return Text.assemble(f"{count}{of}: {some}", (f"{len(tried.waiting)} would wait", "yellow" if some else "red"))
 
 
