@@ -28,8 +28,6 @@ _NEEDED: Final[Mapping[str, tuple[str, ...]]] = {
 }
 """What says where a pod may go, and the fields without which it says nothing (validation.go)."""
 _BESIDE: Final = (*CLAIMS, "PodDisruptionBudget")
-_MAX_REVISION: Final = 50
-"""Bytes of a workload's name in the label of its pods' revision, which may have 63."""
 NO_PODS: Final = "no pod and no workload in it that makes some (templates.custom of the policy names other kinds)"
 
 
@@ -122,12 +120,11 @@ def _made_by(document: Document, policy: Policy) -> Iterator[Planned]:
     found = [*templates(obj, request.group, request.kind, settings)]
     ends = zip(*[reversed(template.path) for template in found], strict=False)
     same = len([*takewhile(lambda steps: len({*steps}) == 1, ends)])  # steps in which all paths end
-    for number, template in enumerate(found):
+    for template in found:
         body = _created({"apiVersion": "v1", "kind": "Pod", **template.pod}, request.namespace, template.field)
         controller = body["metadata"]["ownerReferences"][0]["kind"]
         if controller != "ReplicaSet" or request.kind != controller:  # one that no Deployment made has no such label
-            revision = f"{(request.name or request.generated)[:_MAX_REVISION]}-{number}"
-            added = dict.fromkeys(REVISION_LABELS.get(controller, ())[:1], revision)
+            added = dict.fromkeys(REVISION_LABELS.get(controller, ())[:1], request.name or request.generated)
             body["metadata"]["labels"] = added | (body["metadata"].get("labels") or {})
         pod_request = request._replace(
             kind="Pod",

@@ -205,7 +205,7 @@ def _waits(case: Case, name: str, amount: int, off: Mask) -> tuple[str, list[Fix
         ]
     siblings = [pod for row in rows.tolist() for pod in s.pods_on.get(s.names[row], ()) if s.names_of.top(pod) == own]
     has = amount_number(name, sum([counted_requests(pod).amount(name) for pod in siblings]))
-    older = any(_revision(pod) != _revision(case.pod) for pod in siblings)
+    older = any(_revision(pod) not in ("", _revision(case.pod)) for pod in siblings)
     rollout = [Fix("let the old ones go first: strategy Recreate or maxSurge 0")] if older else []
     return f"; its own workload, {bare(own)}, has {has} of them", rollout
 
