@@ -1,4 +1,4 @@
-"""The guard of the classes that preempt, on a real API server. No webhook of ours is needed for it."""
+"""The guard of the classes that preempt, on a real API server."""
 
 import re
 from collections.abc import Iterator
@@ -32,7 +32,8 @@ def sides(applied: ControlPlane) -> Iterator[ControlPlane]:
 
 @pytest.fixture
 async def guarded(sides: ControlPlane, api: Api) -> Api:
-    async def in_force() -> bool:  # and whoever is asked knows the labels of all three: of some runs, our webhook too
+    # In some runs our webhook is there, and is asked too: its watch has to bring the labels of all three namespaces.
+    async def in_force() -> bool:
         if not await refused(api, OUTSIDE, "gpu-inference"):
             return False
         return not any([await refused(api, where, name) for where, names in MAY_USE.items() for name in names])

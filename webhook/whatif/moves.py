@@ -98,10 +98,9 @@ class Moving:
             if why := self._why_not(pod):
                 moves.append(Move(pod, "", why))
                 continue
+            # Its controller creates it again, and the webhook changes the new one by the policy of today.
             after = s.without([pod])
-            new, refused = becomes(
-                after, pod
-            )  # its controller creates it again, and the webhook changes it by today's policy
+            new, refused = becomes(after, pod)
             case = Case(after, new)
             target = None if refused else _target(after, case, row, list(self._devices.of(pod)), allowed)
             if target is None:
