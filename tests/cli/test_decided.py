@@ -1,7 +1,4 @@
-"""`gpu-admission why NAME`: the decision on an existing pod.
-
-Covers cli.elsewhere.
-"""
+"""`gpu-admission why NAME`: the decision on an existing pod."""
 
 import json
 import math

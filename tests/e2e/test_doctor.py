@@ -1,7 +1,4 @@
-"""`gpu-admission doctor` on a real API server: each thing that is broken is named by its check, and is well again when corrected.
-
-Covers cli.without_pods.
-"""
+"""`gpu-admission doctor` on a real API server: each thing that is broken is named by its check, and is well again when corrected."""
 
 import asyncio
 import json

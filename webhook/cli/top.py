@@ -1,5 +1,6 @@
 """`gpu-admission top`: the GPUs of nodes, pools and models, and who has them, how busy they are, and how many are free."""
 
+import asyncio
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from datetime import UTC, datetime
@@ -8,17 +9,20 @@ from typing import Annotated, Any, Final, Literal
 import typer
 from rich.text import Text
 
-from webhook.cli import options, without_pods
-from webhook.cli.cluster.answers import idle_by_namespace
+from webhook.cli import options
+from webhook.cli.cluster.answers import GPU_SUMS, ask, idle_by_namespace
+from webhook.cli.cluster.load import READER
 from webhook.cli.reading import measure_gpus, policy_of, say_by, selector, snapshot_of
 from webhook.cli.terminal import PROGRAM, age, bar, clear, document, out, repeated, say, show, table
 from webhook.errors import BadInput
+from webhook.feeds.access import Access, always
+from webhook.feeds.api import Api
 from webhook.kube.gpus import DIVIDED, Gpus
 from webhook.kube.quantity import quantity_text
 from webhook.nodes.utilisation import IDLE_FOR
 from webhook.policy.model import Policy
 from webhook.text import amount_number, listed, no_such, plural, quoted
-from webhook.whatif.cluster.report import AMOUNTS, UNKNOWN, gpu_nodes, holder, holders, pools, report, together
+from webhook.whatif.cluster.report import AMOUNTS, PARTS, UNKNOWN, gpu_nodes, holder, holders, pools, report, together
 from webhook.whatif.cluster.snapshot import CLAIMS, ENGINE, Snapshot
 from webhook.whatif.cluster.sums import by_kind, larger, largest
 
@@ -112,7 +116,7 @@ def top(
             if _has(reports, "unusable"):
                 say("unusable: on nodes that take no pods, sick, or not offered", "dim")
             if "Pod" in snapshot.missing and snapshot.access:
-                without_pods.show(snapshot, snapshot.access)
+                _print_sums_of_all(snapshot, snapshot.access)
         else:
             _print_holders(sums, by, snapshot.taken)
         if any("idle" in each or "idleFor" in each for each in (*reports, *sums)):
@@ -270,6 +274,32 @@ def _print(
         return None
     job = "; ".join(map(_job, larger(jobs))) or "none, as no healthy node has a free GPU and CPU"
     return show(Text(f"largest job that could start now{some}: {job}"))
+
+
+def _print_sums_of_all(snapshot: Snapshot, access: Access) -> None:
+    """For those who may not list all pods: the sums of all GPUs as the webhook counts them. Whose they are is not told. The
+    component `manifests/components/reader` has the rights for it."""
+    asyncio.run(_ask_for_sums(snapshot, access))
+    if sums := _sums_of_all(snapshot):
+        table(["MODEL", "RESOURCE", "TOTAL", *map(str.upper, PARTS)], sums)
+    else:
+        why = snapshot.missing.get("GpuSums", "no answer of the webhook")
+        say(f"how many GPUs others have is not known: {why}: {READER} gives it")
+
+
+async def _ask_for_sums(snapshot: Snapshot, access: Access) -> None:
+    async with Api(always(access)) as api:
+        await ask(api, snapshot, "GpuSums", GPU_SUMS)
+
+
+def _sums_of_all(snapshot: Snapshot) -> list[list[Any]]:
+    """A row for each model and resource: its total, then each state."""
+    found: dict[tuple[str, str], dict[str, int]] = {}
+    for answer in snapshot.of("GpuSums"):
+        for _, labels, value in answer["status"]["samples"]:
+            of = found.setdefault((labels.get("model", ""), labels.get("resource", "")), {})
+            of[labels.get("state", "")] = int(value or 0)
+    return [[*key, sum(of.values()), *[of.get(state, 0) for state in PARTS]] for key, of in sorted(found.items())]
 
 
 def _groups(

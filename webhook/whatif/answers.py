@@ -17,10 +17,9 @@ from webhook.whatif.cluster.snapshot import CLAIMS, ENGINE, FINISHED, Object, Sn
 from webhook.whatif.names import Names
 from webhook.whatif.waiting.causes import Cause
 from webhook.whatif.waiting.diagnosis import UNLOOKED, UNTRIED, Diagnosis, Findings
-from webhook.whatif.waiting.idle import idle
 from webhook.whatif.waiting.situation import Situation
 from webhook.whatif.waiting.started import bound, started_late
-from webhook.whatif.waiting.workloads import not_created, refused_elsewhere, suspension
+from webhook.whatif.waiting.workloads import idle, not_created, refused_elsewhere, suspension
 
 KINDS: Final = (
     *ENGINE,

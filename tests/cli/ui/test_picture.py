@@ -1,6 +1,6 @@
 """What the page shows, as data: the numbers add up, and are those of the other commands.
 
-Covers cli.ui.picture, whatif.cluster.sums, cli.ui.decisions.
+Covers cli.ui.picture, whatif.cluster.sums.
 """
 
 import math

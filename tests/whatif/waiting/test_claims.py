@@ -1,7 +1,7 @@
 """What is said of a ResourceClaim without devices. Which devices a claim gets is in tests/devices, and what is said of the common
 cases in tests/e2e/test_pending.py.
 
-Covers whatif.waiting.free_devices, whatif.waiting.storage.
+Covers whatif.waiting.free_devices.
 """
 
 from __future__ import annotations

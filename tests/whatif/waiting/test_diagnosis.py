@@ -1,7 +1,7 @@
 """The causes of waiting that tests/e2e/test_pending.py does not make on a real scheduler. Over 500 lines, since all of them are
 causes of one diagnosis.
 
-Covers kube.gangs, kube.suspended, whatif.waiting.claims, whatif.waiting.gangs, whatif.waiting.idle, whatif.waiting.nodes, whatif.waiting.peers,
+Covers kube.gangs, kube.suspended, whatif.waiting.claims, whatif.waiting.gangs, whatif.waiting.nodes, whatif.waiting.peers,
 whatif.waiting.prerequisites, whatif.waiting.resources, whatif.waiting.situation, whatif.waiting.taints, whatif.waiting.unoffered,
 whatif.waiting.volumes, whatif.waiting.workloads.
 """

@@ -3,32 +3,35 @@
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import suppress
 from dataclasses import replace
+from heapq import nlargest
 from typing import Any, Final
 from urllib.parse import urlencode
 
 import orjson
 
+from webhook.admission.events import MAX_MESSAGE, REFUSED, WOULD
 from webhook.cli.alike import alike
-from webhook.cli.decided import decision_of
+from webhook.cli.decided import decision_of, of_record
 from webhook.cli.reading import decided_by, not_read
 from webhook.cli.ui import answers as asked
-from webhook.cli.ui.decisions import decisions
 from webhook.cli.why import words_of
 from webhook.errors import BadInput
 from webhook.framework.node_terms import REQUIRED_TERMS
 from webhook.kube.json_patch import Edit
-from webhook.kube.pod import Pod, pod_id
+from webhook.kube.pod import DECISION, Pod, annotations_of, pod_id
 from webhook.kube.record import ranked_nodes, record_of
 from webhook.nodes.gpu_metrics import GpuMetricsSettings
 from webhook.nodes.utilisation import Reading
 from webhook.policy.model import Policy
+from webhook.text import printable
 from webhook.whatif.answers import Answer, Row, answers, left_out, no_progress, rows_of, waits
 from webhook.whatif.cluster.devices import PodGpus
 from webhook.whatif.cluster.measured import Figures, Gpu
 from webhook.whatif.cluster.report import PARTS, gpu_nodes, holders, named, report, report_of_pods, workload_name
-from webhook.whatif.cluster.snapshot import FINISHED, Snapshot
+from webhook.whatif.cluster.snapshot import FINISHED, Object, Snapshot, created, creation_timestamp
 from webhook.whatif.cluster.sums import largest, totals
 from webhook.whatif.names import Names
+from webhook.whatif.waiting.situation import last_seen
 
 NEEDS: Final = {"Node": "nodes", "Pod": "pods"}
 """Kinds without which it is not known how many GPUs there are, or how many are free."""
@@ -36,6 +39,7 @@ MAX_ABOUT: Final = 12_000_000
 """Bytes of what is said about waiting pods in a file. They grow with the waiting pods times the nodes."""
 MAX_ANSWERS: Final = 3_000_000
 """Bytes of the answers to questions in a file."""
+MAX_DECISIONS: Final = 30
 MAX_AUDITED: Final = 1000
 """Of so many pods without a decision a file says what opting in would change."""
 BY: Final = ("namespace", "workload", "class")
@@ -82,7 +86,7 @@ class Picture:
             "nodes": nodes,
             "waiting": [_row(row, devices) for row in rows_of(self._answers.values(), devices)],
             "holders": {by: holders(reports, by) for by in BY},
-            "decisions": decisions(snapshot),
+            "decisions": _decisions(snapshot),
         }
 
     def about(self, namespace: str, name: str) -> dict[str, Any]:
@@ -208,6 +212,44 @@ def _promises(
         if snapshot.state.ledger.holds(pod_id(pod["metadata"])) and (ranked := ranked_nodes(pod)):
             by_node.setdefault(ranked[0], []).append({**named(pod, policy), "gpus": devices.asked(pod)})
     return by_node
+
+
+def _decisions(snapshot: Snapshot) -> list[dict[str, Any]]:
+    """The last MAX_DECISIONS, newest first: pods with what was done to them and their ranking, and pods that were refused, by the
+    Events about them."""
+    decided = [pod for pod in snapshot.of("Pod") if DECISION in annotations_of(pod)]
+    newest = [pod for pod in nlargest(MAX_DECISIONS, decided, key=creation_timestamp) if record_of(pod)]
+    refused = [each for each in snapshot.of("Event") if each.get("reason") in (REFUSED, WOULD[0])]
+    found = [_admitted(pod, snapshot) for pod in newest]
+    found += [_refused(event) for event in nlargest(MAX_DECISIONS, refused, key=last_seen)]
+    return sorted(found, key=lambda each: -float(each["at"]))[:MAX_DECISIONS]
+
+
+def _admitted(pod: Pod, snapshot: Snapshot) -> dict[str, Any]:
+    metadata = pod["metadata"]
+    record, bound = record_of(pod), pod["spec"].get("nodeName")
+    return {
+        "at": created(pod),
+        "namespace": metadata["namespace"],
+        "name": metadata["name"],
+        "workload": workload_name(pod),
+        "result": "admitted",
+        **of_record(record, bound, pod, snapshot),
+    }
+
+
+def _refused(event: Object) -> dict[str, Any]:
+    about = event.get("involvedObject") or {}
+    kind, name = str(about.get("kind") or "").lower(), str(about.get("name") or "")
+    text = printable(str(event.get("message") or ""))[:MAX_MESSAGE]  # anybody may write an Event
+    return {
+        "at": last_seen(event),
+        "namespace": str(about.get("namespace") or ""),
+        "name": name,
+        "workload": f"{kind}/{name}",
+        "result": "refused" if event.get("reason") == REFUSED else "wouldBeRefused",
+        "text": text,
+    }
 
 
 def _device(gpu: Gpu, settings: GpuMetricsSettings) -> dict[str, Any]:

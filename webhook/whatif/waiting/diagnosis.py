@@ -26,7 +26,6 @@ from webhook.whatif.waiting.gangs import together
 from webhook.whatif.waiting.prerequisites import prerequisites
 from webhook.whatif.waiting.scheduler_message import Reason, by_message, scheduler_message, unexplained
 from webhook.whatif.waiting.situation import Case, Situation
-from webhook.whatif.waiting.storage import storage
 from webhook.whatif.waiting.workloads import refusal
 
 _CHECKS: Final[tuple[Callable[[Case], NodeCheck], ...]] = (
@@ -35,7 +34,7 @@ _CHECKS: Final[tuple[Callable[[Case], NodeCheck], ...]] = (
         volumes.in_use,
         volumes.limits,
         volumes.unreachable,
-        storage,
+        volumes.storage,
         peers.spread,
         peers.affinity,
         peers.anti_affinity,

@@ -3,7 +3,7 @@
 k8s.io/kubernetes pkg/scheduler/framework/plugins/{volumebinding,volumerestrictions,nodevolumelimits}.
 """
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from functools import partial
 from typing import Final
 
@@ -196,6 +196,66 @@ def limits(case: Case) -> NodeCheck:
     return NodeCheck(s.alive & fails, explain)
 
 
+def storage(case: Case) -> NodeCheck:
+    """Nodes with too little storage for a volume that is made when the pod has its node. Drivers that do not say what they have
+    make any (volumebinding/binder.go, hasEnoughCapacity)."""
+    s, claims = case.situation, case.situation.snapshot.named("PersistentVolumeClaim")
+    short = dict[str, tuple[Mask, str]]()
+    for name in claim_names(case.pod) if s.snapshot.of("CSIStorageCapacity") or s.snapshot.of("CSIDriver") else ():
+        claim = claims.get((case.namespace, name))
+        if claim is not None and not claim["spec"].get("volumeName") and claim["status"].get("phase") != "Bound":
+            of = s.snapshot.named("StorageClass").get(("", str(claim["spec"].get("storageClassName"))), {})
+            if (found := _too_little(s, claim, of)) is not None:
+                short[name] = found
+
+    def explain(mask: Mask, alone: Mask) -> Iterator[Cause]:
+        for name, (small, most) in short.items():
+            if (off := mask & small).any():
+                claim = claims[case.namespace, name]
+                which = f"{bare(_storage_asked(claim))} of class {bare(str(claim['spec'].get('storageClassName')))}"
+                text = f"no volume of {which} can be made for claim {bare(name)} on {s.where(off)}: at most {bare(most)} there"
+                less, other = "ask for less storage in a new claim", "name another class in a new claim"
+                yield s.cause("volumeNodeConflict", text, off, np.zeros_like(off), less, other)
+
+    return NodeCheck(
+        s.alive & np.any([np.zeros_like(s.alive), *[small for small, _ in short.values()]], axis=0), explain
+    )
+
+
+def _too_little(s: Situation, claim: Object, storage_class: Object) -> tuple[Mask, str] | None:
+    """The nodes where its driver has too little for the volume of a claim, and the most that it has there; None if it does not
+    say."""
+    driver = s.snapshot.named("CSIDriver").get(("", str(storage_class.get("provisioner"))), {"spec": {}})
+    size = parse_quantity(_storage_asked(claim))
+    if not driver["spec"].get("storageCapacity") or "CSIStorageCapacity" in s.snapshot.missing or not size:
+        return None
+    there = [
+        (str(each.get("maximumVolumeSize") or each.get("capacity") or "0"), each["nodeTopology"])
+        for each in s.snapshot.of("CSIStorageCapacity")
+        if each.get("storageClassName") == storage_class["metadata"]["name"] and each.get("nodeTopology") is not None
+    ]
+    less = [amount for amount, _ in there if parse_quantity(amount) < size]
+    able = _within_topologies(s, [topology for amount, topology in there if parse_quantity(amount) >= size])
+    return ~able, max(less, key=parse_quantity, default="nothing")
+
+
+def _within_topologies(s: Situation, topologies: Iterable[Object]) -> Mask:
+    """The nodes that one of these label selectors selects. Those of one label, as of one node each, are one term."""
+    values, terms = dict[str, list[str]](), list[Object]()
+    for topology in topologies:
+        labels, others = topology.get("matchLabels") or {}, topology.get("matchExpressions") or ()
+        if not labels and not others:
+            return s.alive
+        if len(labels) == 1 and not others:
+            ((key, value),) = labels.items()
+            values.setdefault(key, []).append(value)
+        else:
+            of = [{"key": key, "operator": "In", "values": [value]} for key, value in labels.items()]
+            terms.append({"matchExpressions": [*of, *others]})
+    terms += [{"matchExpressions": [{"key": key, "operator": "In", "values": of}]} for key, of in values.items()]
+    return selected(s, {"nodeSelectorTerms": terms})
+
+
 def claim_names(pod: Pod) -> Iterator[str]:
     for volume in pod["spec"].get("volumes") or ():
         if claim := volume.get("persistentVolumeClaim"):
@@ -235,7 +295,7 @@ def selected(s: Situation, node_selector: Object | None) -> Mask:
     return s.alive & s.matching(terms_of(node_selector.get("nodeSelectorTerms") or ())) if node_selector else s.alive
 
 
-def storage_asked(claim: Object) -> str:
+def _storage_asked(claim: Object) -> str:
     """The storage that a claim asks for."""
     return str(((claim["spec"].get("resources") or {}).get("requests") or {}).get("storage") or "0")
 
@@ -243,7 +303,7 @@ def storage_asked(claim: Object) -> str:
 def _suits(volume: Object, claim: Object) -> bool:
     """Whether a free volume satisfies a claim."""
     spec, asked = volume["spec"], claim["spec"]
-    size = parse_quantity(storage_asked(claim))
+    size = parse_quantity(_storage_asked(claim))
     return bool(
         volume["status"].get("phase") in ("Available", None)
         and spec.get("storageClassName") == asked.get("storageClassName")

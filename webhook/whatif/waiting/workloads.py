@@ -1,4 +1,4 @@
-"""Finds workloads whose pods could not be created, and why: a quota, a LimitRange, a webhook, a missing object."""
+"""Finds workloads without their pods, and why: a quota, a LimitRange, a webhook, a missing object, a field of their own."""
 
 import re
 from collections.abc import Iterator, Sequence
@@ -31,6 +31,7 @@ _LIMITS: Final = re.compile(r"\b(?:maximum|minimum) .* (?:usage|limit)|LimitRang
 _CREATION: Final = re.compile(r"^(?:FailedCreate|FailedToCreate|PodCreateError|CreateFailed)")
 _FRESH: Final = 3600.0
 """Seconds for which an Event of a controller counts: it tries again, and says so again."""
+_MAX_MESSAGE: Final = 300
 _KINDS: Final = ("ReplicaSet", "Job", "StatefulSet", "DaemonSet")
 
 
@@ -115,6 +116,38 @@ def _resume(kind: str, name: str, namespace: str, field: Sequence[str]) -> Fix:
         patch = {key: patch}
     arguments = ("patch", f"{kind.lower()}/{name}", "--type", "merge", "-p", orjson.dumps(patch).decode())
     return Fix("resume it", kubectl(*arguments, namespace=namespace))
+
+
+def idle(obj: Object) -> Cause | None:
+    """Why a workload has no pods though nothing refuses them: it has 0 replicas, is paused, has finished, or is not due. None if
+    the object does not say."""
+    spec, status, namespace = obj["spec"], obj["status"], obj["metadata"]["namespace"]
+    name = f"{obj['kind'].lower()}/{obj['metadata']['name']}"
+    if obj["kind"] == "CronJob":
+        last = f"; the last was at {bare(status['lastScheduleTime'])}" if status.get("lastScheduleTime") else ""
+        text = f"its next Job comes by its schedule, {quoted(spec.get('schedule'))}{last}"
+        job = f"{obj['metadata']['name']}-now"
+        return Cause.of(
+            "noPods", text, Fix("or run it now", kubectl("create", "job", job, f"--from={name}", namespace=namespace))
+        )
+    if finished(obj):
+        ends = [each for each in status.get("conditions") or () if each.get("status") == "True" and each.get("reason")]
+        why = "".join(
+            [f": {bare(each['reason'])}, {printable(str(each.get('message')))[:_MAX_MESSAGE]}" for each in ends[-1:]]
+        )
+        return Cause.of("noPods", f"it has finished{why}", "create it again")
+    if obj["kind"] == "DaemonSet" and not status.get("desiredNumberScheduled"):
+        text = "no node is for its pods, by their node selector, node affinity or tolerations"
+        look = kubectl("get", "nodes", "-o", "custom-columns=NAME:.metadata.name,TAINTS:.spec.taints")
+        return Cause.of("noPods", text, Fix("compare its template with the labels and taints of nodes", look))
+    if spec.get("replicas") == 0:
+        scale = kubectl("scale", name, "--replicas=1", namespace=namespace)
+        return Cause.of("noPods", "it is to have 0 replicas", Fix("scale it, or see what scales it", scale))
+    if obj["kind"] == "Deployment" and spec.get("paused") is True:
+        return Cause.of(
+            "noPods", "it is paused", Fix("resume it", kubectl("rollout", "resume", name, namespace=namespace))
+        )
+    return None
 
 
 def _missing_pods(kind: str, obj: Object) -> int:
