@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 from bench.traces import MILLI, Node, Shape
 from webhook.devices.table import DeviceTable
 from webhook.devices.types import Device, DeviceClaim, DeviceRequest, DeviceSet, Use
-from webhook.kube.device_selectors import Facts
+from webhook.kube.device_tree import Facts
 from webhook.kube.pod_requests import PodRequests
 from webhook.nodes.table import Columns
 

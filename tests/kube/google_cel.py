@@ -14,7 +14,7 @@ from cel_expr_python.ext import ext_bindings, ext_optional, ext_strings
 
 from webhook.errors import QuantityError
 from webhook.kube.device_functions import Version, semver
-from webhook.kube.device_selectors import Facts
+from webhook.kube.device_tree import Facts
 from webhook.kube.quantity import parse_quantity
 
 _QUANTITY: Final = "quantity"

@@ -14,9 +14,9 @@ from bench.hostile_cel import EXPRESSIONS
 from tests.effort import counted
 from tests.kube import google_cel
 from webhook.kube.device_functions import Version
-from webhook.kube.device_selectors import Facts, Selector, Work
+from webhook.kube.device_selectors import Selector, Work
 from webhook.kube.device_tokens import tokens
-from webhook.kube.device_tree import MAX_LIST
+from webhook.kube.device_tree import MAX_LIST, Facts
 
 DOMAINS = ("gpu.x", "y")
 FULL = Facts(

@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 from tests.kube import google_cel
 from webhook.errors import NotRead
 from webhook.kube.device_patterns import Pattern
-from webhook.kube.device_selectors import Facts
+from webhook.kube.device_tree import Facts
 
 
 @pytest.mark.parametrize(

@@ -7,9 +7,9 @@ from typing import Any
 
 import pytest
 
-from webhook.kube.device_selectors import Facts, Selector, Work, facts_of
+from webhook.kube.device_selectors import Selector, Work, facts_of
 from webhook.kube.device_tokens import MAX_EXPRESSION, MAX_TEXT
-from webhook.kube.device_tree import MAX_LIST
+from webhook.kube.device_tree import MAX_LIST, Facts
 
 DEVICE: dict[str, Any] = {
     "name": "gpu-0",

@@ -4,13 +4,17 @@ variables of the guard of pods that exist. `python -m tests.manifests.matching`.
 import re
 from collections.abc import Iterator, Mapping
 from pathlib import Path
+from textwrap import dedent
 
 from tests.manifests.files import MANIFESTS
-from webhook.export.guards import RUNNING_PODS, running_pods
-from webhook.export.matching import conditions_for
+from webhook.export.matching import conditions_for, wrapped
+from webhook.export.variables import MADE
+from webhook.kube.cel import any_of, asks_for_gpu, gpu_containers
+from webhook.policy.model import DEFAULT_PROFILE, Policy
 from webhook.whatif.offline import load_policy
 
 FILES = ("80-mutating.yaml", "90-validating.yaml", "71-running-pods.yaml")
+RUNNING_PODS = "gpu-admission-running-pods"
 _NAME = re.compile(r"( *)(?:- )?name: (\S+)$")
 _BEGINS = re.compile(r"( +)expression: \|-$")
 Expressions = Mapping[tuple[str, str], str]
@@ -27,6 +31,21 @@ def files() -> dict[Path, str]:
         **{(RUNNING_PODS, name): expression for name, expression in running_pods(policy).items()},
     }
     return {path: "\n".join([*_written(path.read_text().splitlines(), wanted), ""]) for path in paths}
+
+
+def running_pods(policy: Policy) -> Mapping[str, str]:
+    """The expressions of the variables of the guard of pods that exist, by name: what the rule deviceAnnotations of the profile
+    `default` refuses. They read the keys of annotations that were `added`, and of those that were `changed` in any way."""
+    rule = policy.profile(DEFAULT_PROFILE)[1].rules.device_annotations
+    refused = any_of([check.bad for check in rule.exported(policy.gpus) if not (check.only_warn or check.only_new)])
+    found = {
+        "all": MADE,
+        "gpuContainers": gpu_containers("variables.all", policy.gpus),
+        "asksForGpu": asks_for_gpu(policy.gpus),
+        "refused": f"variables.added.filter(k, {refused})",
+        "ofSchedulers": f"variables.changed.filter(k, {rule.written_by_scheduler})",
+    }
+    return {name: dedent(wrapped(expression, 1)) for name, expression in found.items()}
 
 
 def _written(lines: list[str], wanted: Expressions) -> Iterator[str]:

@@ -1,7 +1,4 @@
-"""What may be added to a pod that exists while no replica answers: the shipped hooks call a server that is gone.
-
-Covers export.guards.
-"""
+"""What may be added to a pod that exists while no replica answers: the shipped hooks call a server that is gone."""
 
 import json
 from collections.abc import Iterator

@@ -22,7 +22,7 @@ from webhook.kube.quantity import quantity_text
 from webhook.nodes.utilisation import IDLE_FOR
 from webhook.policy.model import Policy
 from webhook.text import amount_number, listed, no_such, plural, quoted
-from webhook.whatif.cluster.report import AMOUNTS, PARTS, UNKNOWN, gpu_nodes, holder, holders, pools, report, together
+from webhook.whatif.cluster.report import AMOUNTS, UNKNOWN, by_model, gpu_nodes, holder, holders, report, together
 from webhook.whatif.cluster.snapshot import CLAIMS, ENGINE, Snapshot
 from webhook.whatif.cluster.sums import by_kind, larger, largest
 
@@ -162,7 +162,7 @@ def sums_by(
         of_model: dict[str, dict[str, Any]] = {}
         for job in jobs:
             of_model.setdefault(job["model"], {}).setdefault(job["resource"], job["steps"])
-        return [each | {"largest": of_model.get(each["model"], {})} for each in pools(reports, "model")]
+        return [each | {"largest": of_model.get(each["model"], {})} for each in by_model(reports)]
     found = holders(reports, by)
     for each in found if by == "namespace" and idle_for else ():
         each["idleFor"] = idle_for.get(each["namespace"], {})
@@ -281,7 +281,7 @@ def _print_sums_of_all(snapshot: Snapshot, access: Access) -> None:
     component `manifests/components/reader` has the rights for it."""
     asyncio.run(_ask_for_sums(snapshot, access))
     if sums := _sums_of_all(snapshot):
-        table(["MODEL", "RESOURCE", "TOTAL", *map(str.upper, PARTS)], sums)
+        table(["MODEL", "RESOURCE", *map(str.upper, AMOUNTS)], sums)
     else:
         why = snapshot.missing.get("GpuSums", "no answer of the webhook")
         say(f"how many GPUs others have is not known: {why}: {READER} gives it")
@@ -293,13 +293,13 @@ async def _ask_for_sums(snapshot: Snapshot, access: Access) -> None:
 
 
 def _sums_of_all(snapshot: Snapshot) -> list[list[Any]]:
-    """A row for each model and resource: its total, then each state."""
-    found: dict[tuple[str, str], dict[str, int]] = {}
+    """A row for each model and resource, with its AMOUNTS."""
+    found: dict[tuple[str, str], Counter[str]] = {}
     for answer in snapshot.of("GpuSums"):
         for _, labels, value in answer["status"]["samples"]:
-            of = found.setdefault((labels.get("model", ""), labels.get("resource", "")), {})
-            of[labels.get("state", "")] = int(value or 0)
-    return [[*key, sum(of.values()), *[of.get(state, 0) for state in PARTS]] for key, of in sorted(found.items())]
+            of = found.setdefault((labels.get("model", ""), labels.get("resource", "")), Counter())
+            of.update({labels.get("state", ""): int(value or 0), "total": int(value or 0)})
+    return [[*key, *[of[part] for part in AMOUNTS]] for key, of in sorted(found.items())]
 
 
 def _groups(

@@ -8,7 +8,7 @@ from typing import Any, Final, NamedTuple
 
 from webhook.devices.types import DRA, WHOLE, Device, DeviceClaim, DeviceSet, DeviceTaint, Use
 from webhook.errors import QuantityError
-from webhook.kube.device_selectors import Facts
+from webhook.kube.device_tree import Facts
 from webhook.kube.other_gpus import is_gpu_driver
 from webhook.kube.quantity import Number, parse_quantity
 

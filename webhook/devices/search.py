@@ -14,8 +14,8 @@ from typing import Final, NamedTuple
 from webhook.devices.layout import Amounts, Layout, Slot, amount_of, consumed, take
 from webhook.devices.types import DRA, Constraint, DeviceClaim, DeviceRequest
 from webhook.kube.claim_requests import Selected
-from webhook.kube.device_selectors import Facts, Selector, Work
-from webhook.kube.device_tree import Path
+from webhook.kube.device_selectors import Selector, Work
+from webhook.kube.device_tree import Facts, Path
 from webhook.kube.quantity import Number
 from webhook.kube.taints import tolerates
 

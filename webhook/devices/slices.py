@@ -17,7 +17,8 @@ from typing import Any, Final, NamedTuple
 from webhook.devices.table import DeviceTable
 from webhook.devices.types import DRA, Device, DeviceSet, DeviceTaint
 from webhook.errors import QuantityError
-from webhook.kube.device_selectors import Facts, facts_of
+from webhook.kube.device_selectors import facts_of
+from webhook.kube.device_tree import Facts
 from webhook.kube.other_gpus import is_gpu_driver
 from webhook.kube.quantity import Number, parse_quantity
 from webhook.kube.stores import Grouped

@@ -9,7 +9,7 @@ from typing import Any, Final
 
 from webhook.devices.source_vgpu import MAX_DEVICES, whole_number
 from webhook.devices.types import Device, DeviceClaim, DeviceRequest, DeviceSet, Use
-from webhook.kube.device_selectors import Facts
+from webhook.kube.device_tree import Facts
 from webhook.kube.pod import Pod, annotations_of
 from webhook.vendors.catalogue import every
 from webhook.vendors.model import SharedMemory

@@ -18,7 +18,7 @@ from webhook.devices.source_vgpu import MAX_DEVICES, whole_number
 from webhook.devices.table import DeviceTable
 from webhook.devices.types import Device, DeviceClaim, DeviceRequest, DeviceSet, Use
 from webhook.errors import QuantityError
-from webhook.kube.device_selectors import Facts
+from webhook.kube.device_tree import Facts
 from webhook.kube.other_gpus import fraction_container, part_key, part_keys
 from webhook.kube.pod import Pod, annotations_of, labels_of, requests_of
 from webhook.kube.quantity import whole

@@ -15,7 +15,7 @@ import orjson
 
 from webhook.devices.types import Device, DeviceClaim, DeviceRequest, DeviceSet, Use
 from webhook.errors import QuantityError
-from webhook.kube.device_selectors import Facts
+from webhook.kube.device_tree import Facts
 from webhook.kube.pod import Pod, annotations_of
 from webhook.kube.quantity import parse_quantity
 from webhook.vendors.catalogue import every, resources

@@ -21,7 +21,8 @@ from webhook.devices.layout import Amounts, Layout, NodeDevices, held_after
 from webhook.devices.search import Fit, Kinds, Unknown, find, passes_unpublished
 from webhook.devices.types import PUBLISHED, DeviceClaim, DeviceSet, Use
 from webhook.kube.claim_requests import Selected
-from webhook.kube.device_selectors import Facts, Work
+from webhook.kube.device_selectors import Work
+from webhook.kube.device_tree import Facts
 from webhook.kube.stores import Answers, add_amount
 
 State = tuple[Layout, Amounts]

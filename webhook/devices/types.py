@@ -16,7 +16,7 @@ from __future__ import annotations
 
 from typing import Any, Final, NamedTuple
 
-from webhook.kube.device_selectors import Facts
+from webhook.kube.device_tree import Facts
 from webhook.kube.quantity import Number
 from webhook.kube.taints import Tolerated
 

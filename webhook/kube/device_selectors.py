@@ -7,13 +7,13 @@ to the scheduler.
 
 from collections.abc import Mapping
 from contextlib import suppress
-from typing import Any, Final, NamedTuple
+from typing import Any, Final
 
 from webhook.errors import NotRead, QuantityError
 from webhook.kube.device_expressions import Expression, parsed
 from webhook.kube.device_functions import Scalar, Version, semver
 from webhook.kube.device_tokens import Token, reading, tokens
-from webhook.kube.device_tree import MAX_LIST, Path
+from webhook.kube.device_tree import MAX_LIST, Facts, Path
 from webhook.kube.quantity import Number, parse_quantity
 
 _TOKEN_BYTES: Final = 1024
@@ -22,16 +22,6 @@ _EACH: Final = 8
 """In any case a decision may do one of so many parts of its work: as much as some real selectors take."""
 
 Value = Scalar | tuple[Scalar, ...]
-
-
-class Facts(NamedTuple):
-    """What expressions read of a device. Names are qualified: `gpu.nvidia.com/type`."""
-
-    driver: str
-    attributes: Mapping[str, Value]
-    capacity: Mapping[str, Number]
-    shared: bool = False
-    """Whether it allows multiple allocations."""
 
 
 def facts_of(driver: str, device: Mapping[str, Any]) -> Facts:

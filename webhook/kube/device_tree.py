@@ -3,11 +3,11 @@
 && and || follow CEL: a part that decides hides that others have no value.
 """
 
-from collections.abc import Callable
-from typing import Any, Final, NamedTuple, Protocol
+from collections.abc import Callable, Mapping
+from typing import Any, Final, NamedTuple
 
 from webhook.errors import NotRead
-from webhook.kube.device_functions import Value
+from webhook.kube.device_functions import Scalar, Value
 from webhook.kube.device_tokens import MAX_TEXT
 from webhook.kube.quantity import Number
 
@@ -17,19 +17,14 @@ _MAX_HEIGHT: Final = 64
 """Maximum height of the tree."""
 
 
-class Facts(Protocol):
+class Facts(NamedTuple):
     """What expressions read of a device. Names are qualified: `gpu.nvidia.com/type`."""
 
-    @property
-    def driver(self) -> str: ...
-    @property
-    def shared(self) -> bool:
-        """Whether it allows multiple allocations."""
-
-    @property
-    def attributes(self) -> Any: ...
-    @property
-    def capacity(self) -> Any: ...
+    driver: str
+    attributes: Mapping[str, Scalar | tuple[Scalar, ...]]
+    capacity: Mapping[str, Number]
+    shared: bool = False
+    """Whether it allows multiple allocations."""
 
 
 Run = Callable[[Facts, Any], Any]

@@ -13,6 +13,7 @@ from typing import Any, Final, NamedTuple
 from webhook.kube.asked import JOBSET
 from webhook.kube.pod import Owner, namespace_of
 from webhook.kube.stores import Grouped, full_name
+from webhook.kube.suspended import finished
 from webhook.text import number_of
 
 _REPLICATED, _COUNT = "jobset.sigs.k8s.io/replicatedjob-name", "jobset.sigs.k8s.io/replicatedjob-replicas"
@@ -39,7 +40,7 @@ class Jobs(Grouped[str, str, _Job]):
     def seen(self, obj: Mapping[str, Any]) -> None:
         """A Job was added or changed. Raises TypeError, LookupError or AttributeError if it is malformed."""
         gang, job = _read(obj["metadata"], obj["spec"])
-        if gang and not _finished(obj.get("status") or {}):
+        if gang and not finished(obj):
             self.put(full_name(obj), gang, job)
         else:
             self.gone(full_name(obj))
@@ -75,9 +76,3 @@ def _read(metadata: Mapping[str, Any], spec: Mapping[str, Any]) -> tuple[str, _J
     replicated = labels.get(_REPLICATED, str(metadata["name"]))[:_MAX_CHARACTERS]
     of_all = min(pods * (1 if replicas is None else replicas), _MAX_PODS)
     return f"{namespace}/{JOBSET}={uid[:_MAX_CHARACTERS]}", _Job(replicated, of_all, pods, key)
-
-
-def _finished(status: Mapping[str, Any]) -> bool:
-    return any(
-        c.get("type") in ("Complete", "Failed") and c.get("status") == "True" for c in status.get("conditions") or ()
-    )

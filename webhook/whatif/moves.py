@@ -8,9 +8,9 @@ import numpy as np
 from webhook.devices.source_kai import KAI
 from webhook.kube.pod import Pod
 from webhook.kube.record import record_of
+from webhook.kube.stores import full_name
 from webhook.placement.constraints import Mask
 from webhook.whatif.cluster.devices import PodGpus
-from webhook.whatif.cluster.snapshot import full_name
 from webhook.whatif.disruption import forbidden
 from webhook.whatif.waiting.diagnosis import Filtered, becomes
 from webhook.whatif.waiting.situation import Case, Situation

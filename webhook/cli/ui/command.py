@@ -3,33 +3,23 @@
 import asyncio
 import gc
 import secrets
-import time
 import webbrowser
-from collections.abc import Callable
 from contextlib import suppress
 from pathlib import Path
-from typing import Annotated, Final
+from typing import Annotated
 
 import typer
 
 from webhook.cli import options
-from webhook.cli.cluster.load import read
 from webhook.cli.doctor import READ
-from webhook.cli.reading import policy_of, poll_gpus, say_by, snapshot_of, use_metrics
+from webhook.cli.reading import say_by, snapshot_of
 from webhook.cli.terminal import PROGRAM, counted, out, say, write
-from webhook.cli.ui.live import Live
+from webhook.cli.ui.live import Cluster, Live
 from webhook.cli.ui.page import page
-from webhook.cli.ui.picture import MAX_AUDITED, Picture
+from webhook.cli.ui.picture import MAX_AUDITED
 from webhook.errors import BadInput
 from webhook.text import plural
-from webhook.whatif.answers import KINDS, no_progress
-from webhook.whatif.cluster.measured import Measured
-from webhook.whatif.cluster.snapshot import Snapshot
-
-_MEASURED_FOR: Final = 30.0
-"""Seconds for which GPU metrics are used before they are asked for again."""
-_MEASURED_WITHIN: Final = 10.0
-"""Seconds that their source has to answer: a picture waits for it."""
+from webhook.whatif.answers import KINDS
 
 
 def ui(
@@ -56,7 +46,7 @@ def ui(
     )  # a page that is served reads the rest when asked
     snapshot = snapshot_of(file, kubeconfig, context, kinds, namespace, needed=("Pod",))
     snapshot.namespace = namespace or snapshot.namespace
-    cluster = _Cluster(policy, metrics, kubeconfig, context, namespace)
+    cluster = Cluster(policy, metrics, kubeconfig, context, namespace)
     source = file.name if file else snapshot.access.base if snapshot.access else ""
     with counted("looking at the pods that wait") as progress:
         picture = cluster.picture(snapshot, progress)
@@ -83,35 +73,6 @@ def ui(
     with suppress(KeyboardInterrupt, asyncio.CancelledError):
         asyncio.run(_serve(Live(picture, source, None if file else cluster), port, browser))
     return None
-
-
-class _Cluster:
-    """Reads a cluster with the options of the command."""
-
-    def __init__(
-        self,
-        policy: str | None,
-        metrics: str | None,
-        kubeconfig: Path | None,
-        context: str | None,
-        namespace: str | None,
-    ) -> None:
-        self._policy, self._metrics, self._where, self._namespace = policy, metrics, (kubeconfig, context), namespace
-        self._measured: Measured | None = None
-        self._asked = float("-inf")
-
-    async def read(self) -> Snapshot:
-        snapshot = await read(*self._where, KINDS, self._namespace, needed=("Pod",))
-        snapshot.namespace, snapshot.measured = self._namespace or snapshot.namespace, self._measured
-        return snapshot
-
-    def picture(self, snapshot: Snapshot, progress: Callable[[int, int], object] = no_progress) -> Picture:
-        policy = policy_of(self._policy, snapshot)
-        if time.monotonic() - self._asked > _MEASURED_FOR:
-            poll_gpus(snapshot, policy, self._metrics, within=_MEASURED_WITHIN)
-            self._asked, self._measured = time.monotonic(), snapshot.measured
-        use_metrics(snapshot, policy)
-        return Picture(snapshot, policy, self._policy, progress)
 
 
 async def _serve(live: Live, port: int, browser: bool) -> None:

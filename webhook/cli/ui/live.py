@@ -8,15 +8,19 @@ import time
 from collections.abc import Callable, Mapping
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
-from typing import Any, Final, Protocol
+from pathlib import Path
+from typing import Any, Final
 
 import orjson
 
-from webhook.cli.cluster.load import read_more
+from webhook.cli.cluster.load import read, read_more
+from webhook.cli.reading import policy_of, poll_gpus, use_metrics
 from webhook.cli.ui.answers import QUESTIONS
 from webhook.cli.ui.picture import Picture
 from webhook.errors import GpuAdmissionError
 from webhook.text import bare
+from webhook.whatif.answers import KINDS, no_progress
+from webhook.whatif.cluster.measured import Measured
 from webhook.whatif.cluster.snapshot import Snapshot
 
 _EVERY: Final = 5.0
@@ -24,15 +28,40 @@ _EVERY: Final = 5.0
 _REST: Final = 2.0
 """The least pause after a reading, as a multiple of the time that it took."""
 _MAX_HISTORY: Final = 400
+_MEASURED_FOR: Final = 30.0
+"""Seconds for which GPU metrics are used before they are asked for again."""
+_MEASURED_WITHIN: Final = 10.0
+"""Seconds that their source has to answer: a picture waits for it."""
 
 
-class Cluster(Protocol):
-    """A cluster that is read again and again."""
+class Cluster:
+    """A cluster that is read again and again, with the options of the command."""
+
+    def __init__(
+        self,
+        policy: str | None,
+        metrics: str | None,
+        kubeconfig: Path | None,
+        context: str | None,
+        namespace: str | None,
+    ) -> None:
+        self._policy, self._metrics, self._where, self._namespace = policy, metrics, (kubeconfig, context), namespace
+        self._measured: Measured | None = None
+        self._asked = float("-inf")
 
     async def read(self) -> Snapshot:
         """All that a picture is made of. Raises BadInput."""
+        snapshot = await read(*self._where, KINDS, self._namespace, needed=("Pod",))
+        snapshot.namespace, snapshot.measured = self._namespace or snapshot.namespace, self._measured
+        return snapshot
 
-    def picture(self, snapshot: Snapshot) -> Picture: ...
+    def picture(self, snapshot: Snapshot, progress: Callable[[int, int], object] = no_progress) -> Picture:
+        policy = policy_of(self._policy, snapshot)
+        if time.monotonic() - self._asked > _MEASURED_FOR:
+            poll_gpus(snapshot, policy, self._metrics, within=_MEASURED_WITHIN)
+            self._asked, self._measured = time.monotonic(), snapshot.measured
+        use_metrics(snapshot, policy)
+        return Picture(snapshot, policy, self._policy, progress)
 
 
 class Live:

@@ -3,7 +3,7 @@
 import math
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence, Set
-from typing import Any, Final, Literal
+from typing import Any, Final
 
 import numpy as np
 
@@ -128,11 +128,11 @@ def _rejected(snapshot: Snapshot) -> Counter[str]:
     )
 
 
-def pools(nodes: Sequence[Mapping[str, Any]], by: Literal["pool", "model"] = "pool") -> Iterator[dict[str, Any]]:
-    """`together` of each pool or model, then of all nodes (its name is None) if there are several."""
-    names = sorted({node[by] for node in nodes})
+def by_model(nodes: Sequence[Mapping[str, Any]]) -> Iterator[dict[str, Any]]:
+    """`together` of each model, then of all nodes (the model is None) if there are several."""
+    names = sorted({node["model"] for node in nodes})
     for name in [*names, None] if len(names) > 1 else names:
-        yield {by: name, **together([node for node in nodes if name in (None, node[by])])}
+        yield {"model": name, **together([node for node in nodes if name in (None, node["model"])])}
 
 
 def together(nodes: Sequence[Mapping[str, Any]]) -> dict[str, Any]:

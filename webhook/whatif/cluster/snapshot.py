@@ -161,11 +161,6 @@ def key_of(obj: Object) -> tuple[str, str]:
     return metadata.get("namespace") or "", metadata["name"]
 
 
-def full_name(obj: Object) -> str:
-    """`namespace/name`."""
-    return f"{obj['metadata']['namespace']}/{obj['metadata']['name']}"
-
-
 def condition(obj: Object, kind: str) -> Object:
     """The condition of this type in the object's status; {} if there is none."""
     return next((each for each in obj["status"].get("conditions") or () if each.get("type") == kind), {})

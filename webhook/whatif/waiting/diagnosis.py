@@ -12,11 +12,12 @@ from webhook.devices.sources import ANNOTATIONS
 from webhook.errors import BadInput
 from webhook.kube.other_gpus import part_key
 from webhook.kube.pod import PROFILE_LABEL, REQUIRED, SCHEDULER, Pod, annotations_of, labels_of
+from webhook.kube.stores import full_name
 from webhook.placement.constraints import Mask
 from webhook.placement.placer import Placer
 from webhook.text import bare, listed
 from webhook.whatif import offline
-from webhook.whatif.cluster.snapshot import created, full_name
+from webhook.whatif.cluster.snapshot import created
 from webhook.whatif.commands import kubectl
 from webhook.whatif.verdict import verdict
 from webhook.whatif.waiting import claims, nodes, notes, peers, resources, taints, volumes

@@ -8,10 +8,11 @@ from typing import Final, NamedTuple
 from webhook.kube.leader_worker_set import INDEX, SET, SIZE
 from webhook.kube.pod import Pod, annotations_of, labels_of, priority_of
 from webhook.kube.schedulers import queueing
+from webhook.kube.stores import full_name
 from webhook.placement.constraints import Mask
 from webhook.text import bare, listed, number_of, plural
 from webhook.whatif.cluster.report import gpus_of
-from webhook.whatif.cluster.snapshot import Object, full_name
+from webhook.whatif.cluster.snapshot import Object
 from webhook.whatif.waiting import resources
 from webhook.whatif.waiting.causes import Cause
 from webhook.whatif.waiting.situation import Case, Situation

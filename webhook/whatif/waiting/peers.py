@@ -12,10 +12,10 @@ from numpy.typing import NDArray
 
 from webhook.kube.pod import REQUIRED, Pod, containers, labels_of
 from webhook.kube.selectors import matcher
+from webhook.kube.stores import full_name
 from webhook.placement.constraints import Mask
 from webhook.text import bare, listed
 from webhook.whatif.cluster.report import workload_name
-from webhook.whatif.cluster.snapshot import full_name
 from webhook.whatif.waiting.causes import Cause, Fix, NodeCheck
 from webhook.whatif.waiting.nodes import unselected
 from webhook.whatif.waiting.situation import Case, Situation, with_spec, without_affinity

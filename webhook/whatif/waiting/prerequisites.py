@@ -6,8 +6,8 @@ from webhook.kube.gates import KUEUE_ADMISSION, gate_of
 from webhook.kube.other_gpus import KAI, asks_for_part
 from webhook.kube.owners import queue_of
 from webhook.kube.pod import SCHEDULER, annotations_of
+from webhook.kube.stores import full_name
 from webhook.text import bare, listed, nearest, plural, quoted
-from webhook.whatif.cluster.snapshot import full_name
 from webhook.whatif.commands import kubectl
 from webhook.whatif.waiting.causes import Cause, Fix, queued
 from webhook.whatif.waiting.gangs import lacking

@@ -13,12 +13,12 @@ from webhook.kube.less import init_container, less
 from webhook.kube.pod import Pod, controller_reference, labels_of, priority_of
 from webhook.kube.pod_requests import counted_requests
 from webhook.kube.schedulers import queueing
+from webhook.kube.stores import full_name
 from webhook.nodes.usage import is_unschedulable, nominated_priority
 from webhook.placement.constraints import Mask
 from webhook.placement.feasible import BY_DRA, NO_GPU
 from webhook.text import amount_number, bare, listed, quoted
 from webhook.whatif.cluster.report import gpus_of
-from webhook.whatif.cluster.snapshot import full_name
 from webhook.whatif.commands import kubectl
 from webhook.whatif.waiting.causes import Cause, Fix, NodeCheck
 from webhook.whatif.waiting.situation import Case, Situation, failing

@@ -11,9 +11,10 @@ import numpy as np
 
 from webhook.kube.pod import Pod, annotations_of
 from webhook.kube.quantity import parse_quantity
+from webhook.kube.stores import full_name
 from webhook.placement.constraints import Mask, terms_of
 from webhook.text import bare, listed, quoted
-from webhook.whatif.cluster.snapshot import Object, full_name
+from webhook.whatif.cluster.snapshot import Object
 from webhook.whatif.commands import kubectl
 from webhook.whatif.waiting.causes import Cause, Fix, NodeCheck
 from webhook.whatif.waiting.free_devices import is_simulated
