@@ -38,7 +38,7 @@ CHECKS: Final = (
     Check("otherWebhooks", (configurations.MUTATING,), configurations.other_webhooks),
     Check(
         "mutatingPolicies",
-        ("MutatingAdmissionPolicy", "MutatingAdmissionPolicyBinding"),
+        ("MutatingAdmissionPolicy", "MutatingAdmissionPolicyBinding", "PriorityClass"),
         configurations.mutating_policies,
     ),
     Check("descheduler", ("Pod", "Namespace", "DeschedulerPolicy"), descheduler.descheduler),
