@@ -35,8 +35,11 @@ NAMESPACED = (
     (r"(?<=\[gpu-admission\.)gpu-admission(?=\.svc\])", _OURS),
     (r"(?<=inject-ca-from: )gpu-admission(?=/)", _OURS),
     (r"(?<=namespace: )gpu-operator$", "{{ .Values.nvidiaSmi.namespace | quote }}"),
+    (r"(?<=expression: \"')gpu-training(?='\"$)", "{{ .Values.podGroups.priorityClass }}"),
+    (r"(?<=in \['')(?=\]$)", "{{ with .Values.podGroups.globalDefault }}, '{{ . }}'{{ end }}"),
 )
-"""What follows the namespace of the release, as patterns in a line. Quoted where it stands alone: it may look like a number."""
+"""What follows the namespace of the release, or another value, as patterns in a line. Quoted where it stands alone: a name may
+look like a number."""
 _POD = "spec/template/spec"
 _CONTAINER = f"{_POD}/containers/0"
 FIELDS = {

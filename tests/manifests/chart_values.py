@@ -8,6 +8,18 @@ PRIORITY, OWN, NAME = "PriorityClass", "gpu-admission", "app\\.kubernetes\\.io/n
 _NODES = "affinity.nodeAffinity.preferredDuringSchedulingIgnoredDuringExecution[0]"
 ANOTHER = [
     ("replicas=3", "Deployment", "/spec/replicas", 3),
+    (
+        "components.podGroups=true,podGroups.priorityClass=mine,podGroups.globalDefault=usual",
+        "MutatingAdmissionPolicy",
+        "/spec/variables/0/expression",
+        "'mine'",
+    ),
+    (
+        "components.podGroups=true,podGroups.globalDefault=usual",
+        "MutatingAdmissionPolicy",
+        "/spec/matchConditions/1/expression",
+        "in ['', 'usual']",
+    ),
     ("image.digest=sha256:" + "a" * 64, "Deployment", "/spec/template/spec/containers/0/image", "@sha256:aaaa"),
     ("image.tag=1.2.3", "Deployment", "/spec/template/spec/containers/0/image", "gpu-admission:1.2.3"),
     ("image.repository=r:50/g", "Deployment", "/spec/template/spec/containers/0/image", "r:50/g:0"),

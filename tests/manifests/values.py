@@ -59,6 +59,8 @@ NARROWER: dict[str, dict[str, Any]] = {
     "failurePolicies.mutate": _POLICY,
     "failurePolicies.validate": _POLICY,
     "nvidiaSmi.namespace": _NAME,
+    "podGroups.priorityClass": _NAME,
+    "podGroups.globalDefault": {**_NAME, "pattern": f"^$|{_NAME['pattern']}"},
     "test.profile": {"type": "string", "pattern": "^([A-Za-z0-9]([A-Za-z0-9_.-]*[A-Za-z0-9])?)?$"},
 }
 """What is narrower than the type of the default."""

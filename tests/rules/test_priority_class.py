@@ -138,4 +138,13 @@ WARNED = [
         ],
         id="a label for a class, in a pod of a group",
     ),
+    pytest.param(
+        grouped(priorityClassName="gpu-top", priority=7),
+        [
+            'spec.priorityClassName: saw "gpu-top" in a pod of a group, with a label for class training, wanted '
+            "gpu-training, in the PodGroup too: both need the same priority, so the label alone does nothing. Name it in both, "
+            "or remove the label."
+        ],
+        id="the same, and the class of all groups by the component pod-groups",
+    ),
 ]

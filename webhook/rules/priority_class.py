@@ -8,8 +8,8 @@ Allowed:       no PriorityClass; one that exists, unless `reserved` keeps it for
                entitled to its class of workload (`classes`)
 Refused:       a PriorityClass that the cluster does not have, or that only other namespaces may use; `system-*` (this webhook
                is not called for kube-system)
-Warned about:  a pod of a pod group (KEP-4671) without a PriorityClass, whose label asks for a class of workload: group and pods
-               must have one priority
+Warned about:  a pod of a pod group (KEP-4671) whose label asks for a class of workload, and that has not its PriorityClass: group
+               and pods must have one priority
 Not seen:      a PriorityClass of high value that neither `reserved` nor `classes` names. Only administrators create them
 DRA:           the same.
 """
@@ -55,8 +55,8 @@ class PriorityClassAllowed(Rule):
 
     def check(self, pod: AskedPod, context: Context) -> Iterable[Finding]:
         name = pod.spec.get("priorityClassName")
+        yield from self._left_to_group(pod, name, context)
         if not name:
-            yield from self._left_to_group(pod, context)
             return
         cluster, path = context.cluster, "spec.priorityClassName"
         looked_up = pod.spec.get("priority") is not None  # by the admission plugin Priority, which runs before webhooks
@@ -79,12 +79,14 @@ class PriorityClassAllowed(Rule):
             fix=f"Use {listed(usable, where=_WHERE)}, or remove the line" if usable else "Remove the line",
         )
 
-    def _left_to_group(self, pod: AskedPod, context: Context) -> Iterable[Finding]:
+    def _left_to_group(self, pod: AskedPod, name: str | None, context: Context) -> Iterable[Finding]:
         asked = self._given.get(context.workload.name)
-        if asked and not context.workload.guessed and in_pod_group(pod.json) and (pod.gpu_names or context.other_gpus):
+        if asked in (None, "", name) or context.workload.guessed or not in_pod_group(pod.json):
+            return
+        if pod.gpu_names or context.other_gpus:
             yield Finding(
                 path="spec.priorityClassName",
-                seen=f"none in a pod of a group, with a label for class {context.workload.name}",
+                seen=f"{quoted(name) if name else 'none'} in a pod of a group, with a label for class {context.workload.name}",
                 wanted=f"{asked}, in the PodGroup too: both need the same priority, so the label alone does nothing",
                 fix="Name it in both, or remove the label",
                 only_warn=True,

@@ -12,7 +12,7 @@ import orjson
 
 from tests.cli.objects import TAKEN, document, placed, write
 from tests.controlplane.nodes import node
-from tests.controlplane.objects import pod
+from tests.controlplane.objects import made, pod
 from tests.manifests.files import MANIFESTS, documents
 from webhook.cli.cluster.answers import QUESTIONS
 from webhook.cli.doctor import READ
@@ -224,6 +224,12 @@ def mutating_policy(expression: str) -> Objects:
         {"kind": "MutatingAdmissionPolicy", "metadata": {"name": "theirs"}, "spec": spec},
         {"kind": "MutatingAdmissionPolicyBinding", "metadata": {"name": "theirs"}, "spec": {"policyName": "theirs"}},
     ]
+
+
+def pod_groups(*, default: str = "") -> Objects:
+    """What the component `pod-groups` installs, beside a PriorityClass that is the globalDefault."""
+    component = documents(MANIFESTS / "components" / "pod-groups" / "class.yaml")
+    return [*component, made("PriorityClass", default, value=5, globalDefault=True)] if default else component
 
 
 def both(*spoils: Callable[[Objects], Any]) -> Callable[[Objects], Any]:

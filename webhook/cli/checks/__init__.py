@@ -37,7 +37,7 @@ CHECKS: Final = (
     Check("otherWebhooks", (configurations.MUTATING,), configurations.other_webhooks),
     Check(
         "mutatingPolicies",
-        ("MutatingAdmissionPolicy", "MutatingAdmissionPolicyBinding"),
+        ("MutatingAdmissionPolicy", "MutatingAdmissionPolicyBinding", "PriorityClass"),
         configurations.mutating_policies,
     ),
     Check("descheduler", ("Pod", "Namespace", "DeschedulerPolicy"), descheduler.descheduler),

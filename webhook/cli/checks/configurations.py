@@ -23,6 +23,8 @@ MUTATE_HOOK: Final = "mutate.gpu-admission.io"
 _MANIFESTS: Final = {MUTATING: "80-mutating.yaml", VALIDATING: "90-validating.yaml"}
 _CHECKED_BY_OTHERS: Final = ("name", "clientConfig", "matchConditions")
 """Fields of a webhook that other checks compare."""
+_POD_GROUPS: Final = "gpu-admission-pod-groups"
+"""Our own MutatingAdmissionPolicy, of the component `pod-groups`."""
 _DEVICE_CONDITION: Final = "asks-for-a-device"
 """The match condition of MUTATE_HOOK that the component `every-pod` removes."""
 
@@ -225,14 +227,16 @@ def _take_pods(rules: Iterable[Mapping[str, Any]]) -> bool:
 
 
 def mutating_policies(snapshot: Snapshot, policy: Policy) -> All:
-    """No MutatingAdmissionPolicy changes our fields of pods: the API server applies these before it calls any webhook."""
+    """No MutatingAdmissionPolicy changes our fields of pods: the API server applies these before it calls any webhook. Ours gives
+    PodGroups a class also where the cluster has a globalDefault."""
     bound = {binding["spec"].get("policyName") for binding in snapshot.of("MutatingAdmissionPolicyBinding")}
     changed_fields: dict[str, list[str]] = {}
     for admission_policy in snapshot.of("MutatingAdmissionPolicy"):
         spec, name = admission_policy["spec"], admission_policy["metadata"]["name"]
         rules = (spec.get("matchConstraints") or {}).get("resourceRules") or ()
         if name in bound and _take_pods(rules):
-            changed_fields[name] = sorted(set(_OUR_FIELDS.findall(str(spec.get("mutations")))))
+            fields = _OUR_FIELDS.findall(str(spec.get("mutations"))) if name != _POD_GROUPS else ()
+            changed_fields[name] = sorted(set(fields))
     found = [
         warn(
             f"{bare(name)} changes {listed(fields)} of pods before we are asked: what is there we keep",
@@ -242,4 +246,11 @@ def mutating_policies(snapshot: Snapshot, policy: Policy) -> All:
         for name, fields in changed_fields.items()
         if fields
     ]
+    ours = snapshot.named("MutatingAdmissionPolicy").get(("", _POD_GROUPS))
+    defaults = [bare(each["metadata"]["name"]) for each in snapshot.of("PriorityClass") if each.get("globalDefault")]
+    if ours and defaults and not any(f"'{name}'" in str(ours["spec"].get("matchConditions")) for name in defaults):
+        text = f"{_POD_GROUPS} gives PodGroups no class: they have the globalDefault {listed(defaults)}, as if they named it"
+        found.append(
+            warn(text, "name it in the condition names-no-class of manifests/components/pod-groups/class.yaml")
+        )
     return found or f"none changes the fields that we do; others: {listed(sorted(changed_fields)) or 'none'}"
