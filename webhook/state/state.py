@@ -320,6 +320,6 @@ class ClusterState:
         return StateView(self, self.fresh(now), self.gpu_metrics(now))
 
 
-def _roams(pod: Object) -> bool:
+def _roams(pod: dict[str, Any]) -> bool:
     """Whether a pod without extended resources is made for no certain node, and claims no device."""
     return not (pod["spec"].get("resourceClaims") or is_made_for_a_node(pod))
