@@ -49,6 +49,7 @@ class Ranking:
         self.models = {name: number for number, name in enumerate(self.columns.models)}
         self.view = View(0, (self.gpu,))
         self.log: list[int] = []
+        self.cpu_of_roaming: dict[int, int] = {}
         self.cached: dict[int, tuple[int, int, NDArray[np.float64]]] = {}
 
     def rank(self, number: int) -> Rows:
@@ -74,12 +75,22 @@ class Ranking:
     def changed(self, row: int, pod: int, number: int | None) -> None:
         """A pod of shape `number` was bound to the node of this row, or ended there (None)."""
         self.log.append(row)
+        if not self.every:
+            self._roam(row, pod, number)
         if number is None:
             self.running.gone(pod)
         else:
             self.running.bound(pod, "", self.request_counts[number], self.shapes[number].models or None)
         if self.running.version != self.view.version:
             self.view = View(self.running.version, self.view.gpus, self.running.popular(self.models, self.view.gpus))
+
+    def _roam(self, row: int, pod: int, number: int | None) -> None:
+        """A pod without GPUs, which the scheduler places by itself, came or ended."""
+        if number is None:
+            self.columns.roaming[row] -= self.cpu_of_roaming.pop(pod, 0)
+        elif not self.shapes[number].gpus:
+            self.cpu_of_roaming[pod] = self.shapes[number].cpu
+            self.columns.roaming[row] += self.shapes[number].cpu
 
     def _take(self, row: int, number: int, sign: int) -> None:
         for resource, amount in self.request_counts[number].requests:

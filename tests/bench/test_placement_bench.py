@@ -49,6 +49,7 @@ def test_what_a_pod_took_is_free_again_when_it_leaves(trace: Trace) -> None:
         pytest.param(Options(burst=64), id="in bursts"),
         pytest.param(Options(burst=64, replicas=2), id="in bursts, by two replicas"),
         pytest.param(Options(images=0.1), id="where some nodes have the image"),
+        pytest.param(Options(every=False), id="where the scheduler spreads pods without GPUs over GPU nodes"),
     ],
 )
 @pytest.mark.parametrize("policy", ["ours, first choice", "ours, scheduler"])

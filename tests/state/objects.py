@@ -119,6 +119,7 @@ def facts(of: ClusterState) -> Object:
     offered = {r: free for r, free in columns.free.items() if columns.capacity[r].any()}  # a fresh state has no others
     return {
         "free": {n: _amounts(offered, row) for n, row in rows.items()},
+        "roaming": {n: int(columns.roaming[row]) for n, row in rows.items()},
         "capacity": {n: _amounts(columns.capacity, row) for n, row in rows.items()},
         "installed": {n: _amounts(columns.installed, row) for n, row in rows.items()},
         "provided": nodes.provided,

@@ -20,6 +20,7 @@ from webhook.kube.pod import (
     asks_for_gpu,
     containers,
     controller_reference,
+    is_made_for_a_node,
     is_zero,
     labels_of,
     namespace_of,
@@ -184,7 +185,7 @@ class AskedPod:
     @property
     def node_is_fixed(self) -> bool:
         """Whether no scheduler chooses the node: the pod names its node, or it is a static pod or a pod of a DaemonSet."""
-        return bool(self.spec.get("nodeName")) or (self.owner is not None and self.owner.kind in ("DaemonSet", "Node"))
+        return bool(self.spec.get("nodeName")) or is_made_for_a_node(self.json)
 
 
 _OF_METADATA: Final = ("namespace", "owner", "identity", "record")

@@ -195,6 +195,11 @@ def controller_reference(pod: Pod) -> Mapping[str, Any] | None:
     return None
 
 
+def is_made_for_a_node(pod: Pod) -> bool:
+    """Whether it is a static pod or a pod of a DaemonSet."""
+    return (controller_reference(pod) or {}).get("kind") in ("DaemonSet", "Node")
+
+
 def owner(pod: Pod) -> Owner | None:
     if (reference := controller_reference(pod)) is None:
         return None

@@ -74,9 +74,8 @@ class Columns:
         """The rows in which anything changed."""
         self.cache: dict[str, Any] = {}
         """For what placement derives from the columns alone and updates by `changes`."""
-        self.rows = 0
-        """Rows 0 to `rows` - 1 are in use or were released; the arrays are longer."""
-        self.size = _INITIAL_SIZE
+        self.rows, self.size = 0, _INITIAL_SIZE
+        """Rows 0 to `rows` - 1 are in use or were released. The arrays have `size` rows, which are more."""
         self.alive: NDArray[np.bool_] = np.zeros(self.size, bool)
         self.name: list[str] = []
         """By row; "" if the row is not in use."""
@@ -95,6 +94,8 @@ class Columns:
         """The state of the devices: its number in the device table; 0 if nobody publishes any."""
         self.pods: NDArray[np.int32] = np.zeros(self.size, np.int32)
         """Pods that are bound to the node or have a reservation there, private ones too."""
+        self.roaming: Integers = np.zeros(self.size, np.int64)
+        """CPU in thousandths of the pods without GPUs that the scheduler placed there by its own scores (`PodKind.roams`)."""
         self.model: NDArray[np.int32] = np.zeros(self.size, np.int32)
         """The GPU model as an index into `models`; 0 is unknown."""
         self.models: list[str] = [""]

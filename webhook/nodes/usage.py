@@ -26,9 +26,9 @@ from webhook.nodes.nodes import Nodes
 class PodKind:
     """Requests and owner of pods. Equal pods share one object, so that a pod takes little memory."""
 
-    __slots__ = ("count", "gpus", "namespace", "owners", "pod_requests")
+    __slots__ = ("count", "gpus", "namespace", "owners", "pod_requests", "roams")
 
-    def __init__(self, pod_requests: PodRequests, owners: tuple[str, ...], namespace: str) -> None:
+    def __init__(self, pod_requests: PodRequests, owners: tuple[str, ...], namespace: str, roams: bool) -> None:
         self.pod_requests = pod_requests
         self.gpus = tuple([request for request in pod_requests.requests if "/" in request[0]])
         """The requests for extended resources."""
@@ -36,6 +36,8 @@ class PodKind:
         """The owner of the pods, and the part of it that they are of (`asked.Identity`); () if these do not matter."""
         self.namespace = namespace
         """Their namespace; "" for pods without extended resources, and for those that reserve GPUs for others."""
+        self.roams = roams
+        """They have no GPUs, and the scheduler alone chooses among all nodes for them: see `placement.cpu_pods`."""
         self.count = 0
         """Number of pods and reservations of this kind."""
 
@@ -54,15 +56,18 @@ class Usage:
         self._changes = nodes.columns.changes
         self.peers: dict[str, dict[int, int]] = {}
         """Number of pods by owner, or part of one, and row; only numbers above zero."""
-        self._kinds: dict[tuple[PodRequests, tuple[str, ...], str], PodKind] = {}
+        self._kinds: dict[tuple[PodRequests, tuple[str, ...], str, bool], PodKind] = {}
         self._private: dict[str, dict[str, dict[int, int]]] = {}
         """By namespace, resource and row: the amount that is private to the namespace."""
         self.namespace = ""
         """The namespace whose private amounts count now: that of the last review. Others only read it."""
 
-    def kind(self, pod_requests: PodRequests, owners: tuple[str, ...] = (), namespace: str = "") -> PodKind:
-        """The kind with these requests, owners and namespace. It is shared while pods of it exist."""
-        return self._kinds.get((pod_requests, owners, namespace)) or PodKind(pod_requests, owners, namespace)
+    def kind(
+        self, pod_requests: PodRequests, owners: tuple[str, ...] = (), namespace: str = "", roams: bool = False
+    ) -> PodKind:
+        """The kind of pods of which this is so. It is shared while pods of it exist."""
+        key = pod_requests, owners, namespace, roams
+        return self._kinds.get(key) or PodKind(*key)
 
     def seen_from(self, namespace: str) -> bool:
         """From now on, count what is private to `namespace` as used, and what is private to others as free. "": nobody's
@@ -91,7 +96,7 @@ class Usage:
         """Add a pod of this kind to a row (bound or reserved). Returns the kind as it is kept. `private_to`: the namespace
         to which it is private; "" if it is not."""
         if not kind.count:
-            kind = self._kinds.setdefault((kind.pod_requests, kind.owners, kind.namespace), kind)
+            kind = self._kinds.setdefault((kind.pod_requests, kind.owners, kind.namespace, kind.roams), kind)
         kind.count += 1
         self.nodes.columns.pods[row] += 1
         self.count(row, kind, -1, private_to)
@@ -105,7 +110,7 @@ class Usage:
             add_amount(self.peers, owner, row, -1)
         kind.count -= 1
         if not kind.count:
-            del self._kinds[kind.pod_requests, kind.owners, kind.namespace]
+            del self._kinds[kind.pod_requests, kind.owners, kind.namespace, kind.roams]
         self.nodes.columns.pods[row] -= 1
         self.nodes.drop_if_unused(row)
 
@@ -122,6 +127,8 @@ class Usage:
     def count(self, row: int, kind: PodKind, sign: int, private_to: str = "") -> None:
         """What a pod of this kind requests is used on a row (-1), or free again (1)."""
         columns = self.nodes.columns
+        if kind.roams:
+            columns.roaming[row] -= sign * kind.pod_requests.amount("cpu")
         if kind.pod_requests.devices:
             self.nodes.devices.hold(row, kind.pod_requests.devices, -sign, private_to)
         if private_to:

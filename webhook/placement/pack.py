@@ -10,13 +10,16 @@ Each kind of pod has a price: its part of all requested GPUs, divided by its wor
 on nodes with what many kinds of pods need and few nodes have: the last whole nodes, the CPU that free GPUs need, and the GPU
 models that other pods are confined to.
 
+Of CPU only what pods without GPUs will leave counts as free (`placement.cpu_pods`).
+
 The sum of the losses over all kinds of pods is the gradient of Σ part · log(worth): proportional fairness. With a threshold in
 place of the square, and equal prices, it would be FGD (Weng et al., USENIX ATC'23, section 4).
 
 Whole nodes have as many free GPUs as the largest nodes have in all. Only these can take the largest pods, which may come
-although none runs. Nodes with shared GPUs are no whole nodes.
+although none runs. Nodes with shared GPUs are no whole nodes. A node whose GPUs will lose their CPU is not kept whole.
 """
 
+from collections.abc import Mapping
 from typing import Final
 
 import numpy as np
@@ -24,7 +27,8 @@ from numpy.typing import NDArray
 
 from webhook.kube.pod_requests import PodRequests
 from webhook.nodes.popular import PopularRequests, View
-from webhook.nodes.table import LAST, Columns, Floats, Rows
+from webhook.nodes.table import LAST, Columns, Floats, Integers, Rows
+from webhook.placement.cpu_pods import CpuLeft, cpu_left
 
 CPU: Final = "cpu"
 _PODS: Final = "pods"
@@ -38,6 +42,8 @@ _FULLNESS = 1 / 64
 are equal otherwise, and alone while no GPU pods run."""
 _LARGE_CPU: Final = 1.2
 """A pod that requests more than this many times the usual CPU per GPU takes CPU that the other GPUs of the node need."""
+_SERVED: Final = 0.75
+"""A node is kept whole if the CPU that pods without GPUs will leave serves this part of its free GPUs."""
 _WHOLE: Final = 1 - 1e-5
 """1, minus rounding errors."""
 _EMPTY: Final = 1e-3
@@ -88,14 +94,20 @@ class Valuation:
         self._confined = not self._reach.all()
         self._sought = self._sought_models(columns, weight.sum(axis=1))
         """By GPU model, whether some are confined to it; False for all if each model has its part of these."""
+        self._cpu_left = CpuLeft()
         self._price: Floats = (weight / unit / 2).T[:, :, None, None]
         """By GPU resource and kind of pod: what a free GPU is worth on a node that can hold the whole pod."""
         if popular and gpus:
             self._price = self._fair_prices(columns)
+            self._cpu_left = cpu_left(
+                columns, *[self._gpus_of(columns, each, gpus) for each in (columns.capacity, columns.free)]
+            )
 
-    def judged(self, columns: Columns, rows: Rows, pod_requests: PodRequests) -> tuple[Floats, NDArray[np.bool_]]:
+    def judged(
+        self, columns: Columns, rows: Rows, pod_requests: PodRequests
+    ) -> tuple[Floats, NDArray[np.bool_], NDArray[np.bool_]]:
         """How much worth each row loses if `pod_requests` goes there, in GPUs of an average pod, plus `_FULLNESS` of what stays
-        free; and which rows a popular kind of pod needs unchanged.
+        free; which rows a popular kind of pod needs unchanged; and in which the GPUs keep their CPU.
 
         It needs them if the pod would leave GPUs with less than half of the CPU that pods request per GPU, so that nobody could
         use them; with less than all of it, if the pod itself requests `_LARGE_CPU` times as much. Or if kinds of pods are
@@ -106,6 +118,12 @@ class Valuation:
         free = np.array([columns.free[name][rows] for name in self._resources], float)
         model = columns.model[rows]
         left: Floats = free - asked
+        served = np.ones(len(model), bool)
+        if self._cpu_left.part < 1:
+            most = self._cpu_left.most(columns, rows)
+            free[self._gpus], left[self._gpus] = np.minimum(free[self._gpus], most), np.minimum(left[self._gpus], most)
+            idle = np.add.reduce(free[: self._gpus] * self._in_gpus[: self._gpus], axis=0)
+            served = free[self._gpus] * self._gpus_served[0, 0] >= _SERVED * idle
         left_gpus = left * self._in_gpus
         cost: Floats = np.add.reduce(left_gpus, axis=0) * _FULLNESS
         if self._gpus and self._pods_per_unit.size:
@@ -118,7 +136,14 @@ class Valuation:
         cpu_per_gpu = 1 / self._gpus_served[0, 0, 0]
         large = requests.get(CPU, 0) > _LARGE_CPU * cpu_per_gpu * float((asked * self._in_gpus)[: self._gpus].sum())
         of_no_use = (gpus > 0) & (left[self._gpus] < gpus * (cpu_per_gpu if large else cpu_per_gpu / 2) - 1)
-        return cost, of_no_use | self._sought[model]
+        return cost, of_no_use | self._sought[model], served
+
+    def _gpus_of(self, columns: Columns, amounts: Mapping[str, Integers], gpus: list[str]) -> Floats:
+        """By row, GPUs of all resources together."""
+        found: Floats = self._in_gpus[: self._gpus, 0] @ np.array(
+            [amounts[name][: columns.rows] for name in gpus], float
+        )
+        return found
 
     def _worths(self, amounts: Floats, model: NDArray[np.int32]) -> list[Floats]:
         """For each GPU resource, what rows are worth: an array by states and rows. `amounts`: by resource, state and row;
@@ -264,9 +289,9 @@ class Pack:
     spreads = keeps_whole_nodes = False
 
     def __call__(self, columns: Columns, rows: Rows, pod_requests: PodRequests, view: View) -> Floats:
-        cost, needed = valuation(columns, view).judged(columns, rows, pod_requests)
+        cost, needed, served = valuation(columns, view).judged(columns, rows, pod_requests)
         for whole in whole_nodes(columns, view, pod_requests):
-            cost += LAST * (whole.broken(columns, rows, pod_requests) | needed)
+            cost += LAST * (whole.broken(columns, rows, pod_requests) & served | needed)
         return -cost
 
     def score_key(self, view: View) -> object:

@@ -15,7 +15,7 @@ from webhook.devices.sources import SOURCES, shared_claims
 from webhook.framework.cluster_view import MetricsStatus, Placement
 from webhook.kube.asked import AskedPod, identity_of
 from webhook.kube.other_gpus import asks_for_part
-from webhook.kube.pod import DECISION, PROFILE_LABEL, annotations_of, namespace_of, pod_id
+from webhook.kube.pod import DECISION, PROFILE_LABEL, annotations_of, is_made_for_a_node, namespace_of, pod_id
 from webhook.kube.pod_requests import PodRequests, counted_requests, has_extended_resource
 from webhook.kube.record import ranked_nodes, record_of
 from webhook.kube.stores import Answers, Grouped
@@ -157,7 +157,7 @@ class ClusterState:
         reserves = bool(node) and self.device_groups.seen(uid, node, pod)
         if reserves or (not has_extended_resource(pod_requests) and DECISION not in annotations_of(pod)):
             self.ledger.gone(uid)  # its author may have taken the record away
-            kind = self.usage.kind(pod_requests)
+            kind = self.usage.kind(pod_requests, roams=not reserves and _roams(pod))
             if node:
                 self._put(uid, node, kind)
             else:
@@ -318,3 +318,8 @@ class ClusterState:
         self.expire(now)
         self.nodes.devices.allow()
         return StateView(self, self.fresh(now), self.gpu_metrics(now))
+
+
+def _roams(pod: dict[str, Any]) -> bool:
+    """Whether a pod without extended resources is made for no certain node, and claims no device."""
+    return not (pod["spec"].get("resourceClaims") or is_made_for_a_node(pod))
