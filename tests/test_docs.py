@@ -9,11 +9,12 @@ from pathlib import Path
 import pytest
 
 from tests import readers, reference, rooms
-from tests.builders import GPUS
+from tests.builders import GPUS, UNKNOWN, case
 from tests.controlplane.nodes import node
 from tests.controlplane.objects import pod
 from tests.document import document
 from tests.e2e.test_theft import CELLS
+from tests.injectors.applied import applied
 from tests.state.objects import placer, state
 from tests.toys import team_label
 from webhook.kube.asked import AskedPod
@@ -139,6 +140,18 @@ POLICIES = re.findall(
 @pytest.mark.parametrize("text", POLICIES)
 def test_a_policy_on_a_page_is_valid(text: str) -> None:
     assert Policy.load(text).hash
+
+
+def test_the_taint_of_the_page_is_tolerated_in_its_profile_beside_those_that_are_known() -> None:
+    """Whatever taints nodes have now."""
+    (text,) = [text for text in POLICIES if "tolerations:" in text]
+    got = {}
+    for name, profile in Policy.load(text).file.profiles.items():
+        given, _ = applied(profile.injectors.tolerations, case(pod("p"), cluster=UNKNOWN), r"/spec/tolerations(/-)?")
+        got[name] = given["spec"]["tolerations"]
+    known = {"key": "nvidia.com/gpu", "operator": "Exists", "effect": "NoSchedule"}
+    own = {"key": "team-x/gpu", "operator": "Equal", "value": "yes", "effect": "NoSchedule"}
+    assert got == {"default": [known], "team-x": [own, known]}
 
 
 WRITTEN_ONES = Policy.load(WRITTEN).file.profiles["default"].placement.preferences
