@@ -73,9 +73,10 @@ def test_the_readme_counts_the_tries_to_take_a_gpu_that_are_refused() -> None:
     tries = [cell for (cell,) in (parameters.values for parameters in CELLS) if cell.opted_in and not cell.out]
     refused = len([cell for cell in tries if cell.verb != APPLY])
     assert f"| {refused} of {refused} refused |" in (ROOT / "README.md").read_text()
-    assert f"{refused} pods, debug containers and annotations, all refused. Of {len(tries) - refused} workloads" in (
-        DOCS / "ways.md"
-    ).read_text()
+    assert (
+        f"{refused} pods, debug containers and annotations, all refused. Of {len(tries) - refused} workloads"
+        in (DOCS / "ways.md").read_text()
+    )
 
 
 def test_a_page_without_a_place_for_what_is_generated_is_refused() -> None:
