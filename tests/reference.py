@@ -15,6 +15,7 @@ from typer.main import get_command
 from tests import readers, spellings
 from tests.document import document
 from tests.e2e import theft_vectors
+from tests.manifests.files import MANIFESTS, documents
 from tests.vendors import page as vendors_page
 from webhook.cli.main import app
 from webhook.cli.policy.explain import documentation
@@ -159,8 +160,24 @@ def _in_short(rule: Rule) -> str:
     return f"- Default: `{rule.action}`{exported}"
 
 
+def _rights() -> Iterator[str]:
+    """What the server's account may do, as manifests/10-access.yaml says."""
+    rights: dict[tuple[str, str], list[str]] = {}
+    for role in documents(MANIFESTS / "10-access.yaml"):
+        if not role["kind"].endswith("Role") or "assigner" in role["metadata"]["name"]:
+            continue  # those who assign are people
+        where = "the whole cluster" if role["kind"] == "ClusterRole" else "its own namespace"
+        for rule in role["rules"]:
+            named = "".join([f", only `{name}`" for name in rule.get("resourceNames", ())])
+            rights.setdefault((", ".join(rule["verbs"]), where + named), []).extend(rule["resources"])
+    yield from ("", "| may | of | where |", "|---|---|---|")
+    yield from (f"| {verbs} | {', '.join(resources)} | {where} |" for (verbs, where), resources in rights.items())
+    yield ""
+
+
 PAGES: Final[dict[str, dict[str, Callable[[], Iterator[str]]]]] = {
     "vendors.md": {"vendors": vendors_page.lines},
+    "threat-model.md": {"rights": _rights},
     "ways.md": {"ways": theft_vectors.lines, "spellings": spellings.lines},
     "rules.md": {"reference": details},
     "metrics.md": {"metrics": _metrics},

@@ -9,11 +9,13 @@ from pathlib import Path
 import pytest
 
 from tests import readers, reference, rooms
-from tests.builders import GPUS
+from tests.builders import GPUS, UNKNOWN, case
 from tests.controlplane.nodes import node
 from tests.controlplane.objects import pod
 from tests.document import document
 from tests.e2e.test_theft import CELLS
+from tests.e2e.theft_vectors import APPLY
+from tests.injectors.applied import applied
 from tests.state.objects import placer, state
 from tests.toys import team_label
 from webhook.kube.asked import AskedPod
@@ -68,8 +70,13 @@ def test_an_injector_says_who_reads_what_it_adds(
 
 
 def test_the_readme_counts_the_tries_to_take_a_gpu_that_are_refused() -> None:
-    refused = [cell for (cell,) in (parameters.values for parameters in CELLS) if cell.opted_in and not cell.out]
-    assert f"| {len(refused)} of {len(refused)} refused |" in (ROOT / "README.md").read_text()
+    tries = [cell for (cell,) in (parameters.values for parameters in CELLS) if cell.opted_in and not cell.out]
+    refused = len([cell for cell in tries if cell.verb != APPLY])
+    assert f"| {refused} of {refused} refused |" in (ROOT / "README.md").read_text()
+    assert (
+        f"{refused} pods, debug containers and annotations, all refused. Of {len(tries) - refused} workloads"
+        in (DOCS / "ways.md").read_text()
+    )
 
 
 def test_a_page_without_a_place_for_what_is_generated_is_refused() -> None:
@@ -79,10 +86,12 @@ def test_a_page_without_a_place_for_what_is_generated_is_refused() -> None:
 
 @pytest.mark.parametrize("page", PAGES, ids=[path.relative_to(ROOT).as_posix() for path in PAGES])
 def test_every_file_that_a_page_names_exists(page: Path) -> None:
+    """A link leads to a file: the site has no pages of folders."""
     text = page.read_text()
-    links = [page.parent / link for link in re.findall(r"\]\(([^)#:]+)\)", text)]
+    links = [page.parent / link for link in re.findall(r"\]\(([^)#:]+)(?:#[^)]*)?\)", text)]
     named = [ROOT / name for name in re.findall(rf"`((?:{OURS})/[\w./-]+)`", text)]
-    assert [str(path) for path in (*links, *named) if not path.exists()] == []
+    assert [str(path) for path in links if not path.is_file()] == []
+    assert [str(path) for path in named if not path.exists()] == []
 
 
 @pytest.mark.parametrize(
@@ -139,6 +148,18 @@ POLICIES = re.findall(
 @pytest.mark.parametrize("text", POLICIES)
 def test_a_policy_on_a_page_is_valid(text: str) -> None:
     assert Policy.load(text).hash
+
+
+def test_the_taint_of_the_page_is_tolerated_in_its_profile_beside_those_that_are_known() -> None:
+    """Whatever taints nodes have now."""
+    (text,) = [text for text in POLICIES if "tolerations:" in text]
+    got = {}
+    for name, profile in Policy.load(text).file.profiles.items():
+        given, _ = applied(profile.injectors.tolerations, case(pod("p"), cluster=UNKNOWN), r"/spec/tolerations(/-)?")
+        got[name] = given["spec"]["tolerations"]
+    known = {"key": "nvidia.com/gpu", "operator": "Exists", "effect": "NoSchedule"}
+    own = {"key": "team-x/gpu", "operator": "Equal", "value": "yes", "effect": "NoSchedule"}
+    assert got == {"default": [known], "team-x": [own, known]}
 
 
 WRITTEN_ONES = Policy.load(WRITTEN).file.profiles["default"].placement.preferences

@@ -254,16 +254,23 @@ def test_a_policy_with_a_mistake_is_refused_before_there_is_a_webhook(
     assert "gpu-admission policy lint" in answer.stderr
 
 
-GOOD = [MANIFESTS / "policy.yaml", *sorted((MANIFESTS / "examples" / "profiles").glob("*.yaml"))]
+GOOD = {
+    path.name: path.read_text()
+    for path in [MANIFESTS / "policy.yaml", *(MANIFESTS / "examples" / "profiles").glob("*.yaml")]
+}
+GOOD["entries added to lists"] = (
+    "gpus: [{name: a.example/gpu}, ...]\nprofiles: {default: {rules: {hostDevices: {allowed: [/a, ...]}}}}"
+)
 
 
 @pytest.mark.controlplane
 @MAJORS
-@pytest.mark.parametrize("policy", GOOD, ids=lambda path: path.name)
-def test_a_good_policy_is_taken_as_it_is(control_plane: ControlPlane, major: str, policy: Path) -> None:
-    text = policy.read_text()
+@pytest.mark.parametrize("text", GOOD.values(), ids=GOOD)
+def test_a_good_policy_is_taken_as_it_is(control_plane: ControlPlane, major: str, text: str, tmp_path: Path) -> None:
+    assert Policy.load(text).hash
+    (file := tmp_path / "policy.yaml").write_text(text)
     answer = helm(
-        major, "template", "gpu", str(CHART), "-n", "gpu-admission", "--skip-tests", f"--set-file=policy.text={policy}"
+        major, "template", "gpu", str(CHART), "-n", "gpu-admission", "--skip-tests", f"--set-file=policy.text={file}"
     )
     assert answer.returncode == 0, answer.stderr
     (taken,) = [each for each in objects_of(answer.stdout) if each["metadata"]["name"] == "gpu-admission-policy"]

@@ -16,6 +16,7 @@ class Unit(Settings):
     action: Literal["deny", "warn", "off"] = "deny"
     most_pods: int | None = Field(default=4, ge=1)
     names: tuple[str, ...] = ()
+    folders: tuple[str, ...] = ("data", "mnt")
     reserved: dict[str, tuple[str, ...]] = {}
     classes: dict[str, str] = {"a": "low"}
 
@@ -46,6 +47,16 @@ UNKNOWN = "unknown key; known here: "
 BAD = [
     pytest.param("", [f"line 1: saw nothing; {ROOT}"], id="an empty document"),
     pytest.param("- a", [f"line 1: saw a list; {ROOT}"], id="a list"),
+    pytest.param(
+        "entries: [{class: a}]\nprofiles: {default: {first: {folders: [..., a]}}}",
+        ["line 2: profiles.default.first.folders: saw ... before other entries, wanted it as the last one"],
+        id="the rest of a list before other entries",
+    ),
+    pytest.param(
+        "profiles:\n  default:\n    first:\n      reserved: {x: [a, ...]}",
+        ["line 4: profiles.default.first.reserved.x: saw ..., and no entries that it could stand for: remove it"],
+        id="the rest of a list that has no entries by default",
+    ),
     pytest.param("entries: []\n---\nentries: []", ["line 2: not YAML: but found another document"], id="two documents"),
     pytest.param("a:\n\tb: 1", ["line 2: not YAML: found character that cannot start any token"], id="a tab"),
     pytest.param(
@@ -208,6 +219,11 @@ GOOD = [
         Profile(first=Unit(most_pods=None)),
         id="null where it is a value",
     ),
+    pytest.param(
+        "profiles: {default: {first: {folders: [own, ...]}}}",
+        Profile(first=Unit(folders=("own", "data", "mnt"))),
+        id="entries before the rest of a list are added to it",
+    ),
 ]
 
 
@@ -238,6 +254,11 @@ INHERITED = [
         "first: {names: [c], mostPods: null}",
         {"names": ("c",), "most_pods": None},
         id="a list is replaced, and a value by null",
+    ),
+    pytest.param(
+        "first: {names: [c, ...], folders: [own, ...]}",
+        {"names": ("c", "a", "b"), "folders": ("own", "data", "mnt")},
+        id="entries are added to a list of default, and to one that default leaves out",
     ),
     pytest.param(
         "first: {reserved: {x: [two], z: []}}", {"reserved": {"x": ("two",), "y*": (), "z": ()}}, id="a map is merged"

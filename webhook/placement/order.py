@@ -167,7 +167,7 @@ CRITERIA: Final = (
     Criterion("rejections", "the other has rejected pods of the namespace after they were bound", _rejections),
     Criterion("twoStacks", "a device plugin and DRA both hand out the GPUs of the other", _two_stacks),
     Criterion("preference", "the pod's author or the policy prefers it", _preference),
-    Criterion("wholeGpus", "the pod would take GPUs of the other whole that others could share", _whole_gpus),
+    Criterion("wholeGpus", "on the other the pod would fill GPUs that several pods could share", _whole_gpus),
     Criterion("peerRules", "the pod has rules about pods of its owner, and fewer of them are near it", _peer_rules),
     Criterion("gang", "the pods of its gang are near it, or have room there", _gang),
     Criterion("fitForUse", "more of its free GPUs are fit for use by their metrics", _fit_for_use),

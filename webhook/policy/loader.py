@@ -16,6 +16,8 @@ Model = TypeVar("Model", bound=BaseModel)
 Location = tuple[str | int, ...]
 KEY: Final = "policy.yaml"
 """The key of the ConfigMap under which the policy is."""
+REST: Final = "..."
+"""As the last entry of a list: those that it has without it."""
 _MAX_BYTES = 1 << 17
 """Size of the document. Five times the shipped policy with its comments."""
 _MAX_VALUES = 20_000
@@ -51,7 +53,7 @@ def read(
         wanted = f"wanted a map with {', '.join(_known_keys(model, ()))}{'' if required else ' ({} is all defaults)'}"
         raise PolicyError([f"line 1: saw {json_type(data)}; {wanted}"])
     try:
-        parsed = model.model_validate(_filled(data, model), by_alias=True, by_name=False)
+        parsed = model.model_validate(_filled(data, model, lines), by_alias=True, by_name=False)
     except ValidationError as error:
         raise PolicyError(_problems(error, lines, model)) from None
     for location, problem in islice(check(parsed), _MAX_PROBLEMS):
@@ -85,7 +87,10 @@ def _plain(node: yaml.Node | None, path: Location, lines: dict[Location, int], p
     if isinstance(node, yaml.CollectionNode) and len(node.value) > _MAX_ENTRIES:
         problems.append(f"{where}saw {len(node.value)} entries, wanted at most {_MAX_ENTRIES}: use patterns with *")
     elif isinstance(node, yaml.SequenceNode):
-        return [_plain(item, (*path, number), lines, problems) for number, item in enumerate(node.value)]
+        items = [_plain(item, (*path, number), lines, problems) for number, item in enumerate(node.value)]
+        if REST in items[:-1]:
+            problems.append(f"{where}saw ... before other entries, wanted it as the last one")
+        return items
     elif isinstance(node, yaml.MappingNode):
         entries: dict[str, Any] = {}
         for key_node, value_node in node.value:
@@ -121,27 +126,52 @@ def _scalar(node: yaml.ScalarNode) -> Any:
         raise ValueError(f"is no {bare(node.tag.rpartition(':')[2])}") from None
 
 
-def _filled(data: dict[str, Any], model: type[BaseModel]) -> dict[str, Any]:
+def _filled(data: dict[str, Any], model: type[BaseModel], lines: Mapping[Location, int]) -> dict[str, Any]:
     """The policy with complete profiles: each one is merged into `default`, with all that this leaves out. Maps are merged, other
-    values are replaced."""
+    values are replaced, but for a list that ends with `...`."""
+    shipped: dict[str, Any] = {}
+    with suppress(ValidationError):  # a model without defaults
+        shipped = model().model_dump(mode="json", by_alias=True)
     profiles = data.get("profiles")
+    data = {k: v if k == "profiles" else _rested(v, shipped.get(k), (k,), lines) for k, v in data.items()}
     if not isinstance(profiles, dict):
         return data
     if len(profiles) > _MAX_PROFILES:
         seen = f"saw {len(profiles)}; wanted at most {_MAX_PROFILES}: share them between namespaces"
         raise PolicyError([f"profiles: {seen}"])
-    base = profiles.get("default") or {}
+    first = shipped.get("profiles", {}).get("default")
+    base = _rested(profiles.get("default") or {}, first, ("profiles", "default"), lines)
     filled_up = _size(base) * (len(profiles) + 1)
     if filled_up > _MAX_FILLED:
         seen = f"saw {filled_up} values, those of `default` in each profile"
         wanted = f"wanted at most {_MAX_FILLED}: shorten `default`, or have fewer profiles"
         raise PolicyError([f"profiles: {seen}; {wanted}"])
-    whole = base
+    whole = _merged(first, base)
     with suppress(ValidationError):  # a mistake in `default` is reported with all others
         alone = model.model_validate({"profiles": {"default": base}}, by_alias=True, by_name=False)
         whole = alone.model_dump(mode="json", by_alias=True)["profiles"]["default"]
-    filled = {name: _merged(whole, profile) if name != "default" else base for name, profile in profiles.items()}
+    filled = {
+        name: _merged(whole, _rested(profile, whole, ("profiles", name), lines))
+        for name, profile in profiles.items()
+        if name != "default"
+    }
     return {**data, "profiles": {"default": base, **filled}}
+
+
+def _rested(value: Any, base: Any, path: Location, lines: Mapping[Location, int]) -> Any:
+    """`value` with the entries of `base` in place of each last entry `...`. Raises PolicyError where there are none."""
+    if isinstance(value, dict):
+        below = base if isinstance(base, dict) else {}
+        return {key: _rested(each, below.get(key), (*path, key), lines) for key, each in value.items()}
+    if not isinstance(value, list):
+        return value
+    entries = [_rested(each, None, (*path, number), lines) for number, each in enumerate(value)]
+    if entries[-1:] != [REST]:
+        return entries
+    if not isinstance(base, list):
+        seen = "saw ..., and no entries that it could stand for: remove it"
+        raise PolicyError([f"line {lines[path]}: {dotted(path)}: {seen}"])
+    return [*entries[:-1], *base]
 
 
 def _size(value: Any) -> int:

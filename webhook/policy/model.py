@@ -160,8 +160,8 @@ class Profile(Settings):
 class PolicyFile(Settings):
     """The complete policy of GPU admission: every key with its default. A key that you leave out has the value that it has here.
 
-    A list that you write replaces the one here. A map whose keys are names, for example `reserved` or `strategies`, replaces the
-    one here if it is in `default`; in another profile it adds to that of `default`.
+    A list that you write replaces the one here; to add to it, end yours with `...`. A map whose keys are names, for example
+    `reserved` or `strategies`, replaces the one here if it is in `default`; in another profile it adds to that of `default`.
 
     It is the key policy.yaml of the ConfigMap gpu-admission-policy; a change takes effect within seconds, without a restart.
 

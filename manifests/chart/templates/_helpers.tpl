@@ -19,7 +19,9 @@
 {{- end }}
 {{- $of := "" }}
 {{- if $list }}{{ $of = first $known }}{{ else }}{{ $of = get $known (ternary "*" $key $any) }}{{ end }}
+{{- if not (and $list (eq "..." (toString $value))) }}
 {{- include "gpu-admission.known" (dict "policy" $value "keys" $of "path" $path) }}
+{{- end }}
 {{- end }}
 {{- end }}
 {{- end }}
