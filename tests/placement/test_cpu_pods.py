@@ -91,7 +91,7 @@ def test_the_level_is_a_part_and_more_such_pods_leave_less(rows: list[tuple[int,
 
 
 def first(controller: str, taint: str = "") -> str:
-    """The first choice for one GPU between gpu-a, half used, and gpu-b, which is whole, beside three full nodes on which a quarter
+    """The first choice for one GPU between gpu-a, half used, and gpu-b, which is whole, beside three full nodes where a quarter
     of the CPU is held by pods of this controller without GPUs. Nothing else comes to a node with the taint."""
     full = ["gpu-c", "gpu-d", "gpu-e"]
     of = state(
