@@ -145,6 +145,9 @@ def test_a_daemonset_has_a_pod_on_each_node_that_is_for_it(tmp_path: Path) -> No
     ]
     assert (answer["pods"], answer["bound"], answer["waiting"]) == (4, {"gpu-a": 1, "gpu-c": 1, "gpu-d": 1}, 1)
     assert "gpusTaken" in [cause["cause"] for cause in answer["causes"]]
+    assert any(
+        note.startswith("no pod is made for 1 node whose taints its pods would tolerate") for note in answer["notes"]
+    )
 
 
 def test_each_template_of_an_object_is_looked_at(tmp_path: Path, cluster: Path) -> None:

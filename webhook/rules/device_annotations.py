@@ -62,6 +62,8 @@ class DeviceAnnotations(Rule):
         *("irq-load-balancing.crio.io*", "shm-size.crio.io*", "umask.crio.io*", "userns-mode.crio.io*"),
         *("io.kubernetes.cri-o.shmsize", "io.kubernetes.cri-o.umask", "io.kubernetes.cri-o.userns-mode"),
         *("io.kubernetes.cri.rdt-class", "io.kubernetes.cri.blockio-class", "run.oci.keep_original_groups"),
+        *("io.katacontainers.config.hypervisor.default_memory", "io.katacontainers.config.hypervisor.default_vcpus"),
+        "io.katacontainers.config.hypervisor.cc_init_data",
         *annotations("nothing"),
     )
     """Annotations of these domains and keys that give no device (name patterns)."""

@@ -69,6 +69,8 @@ class Divided:
     """The device plugin refuses a pod that asks for two."""
     alone: bool = True
     """A program uses only one of it: a second one in a container is of no use to it."""
+    host_ipc: bool = False
+    """A pod uses it through the IPC namespace of the node, which it has to join."""
 
 
 @dataclass(frozen=True, slots=True)
