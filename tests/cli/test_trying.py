@@ -439,13 +439,6 @@ def test_what_the_hook_does_not_say_of_templates_is_said(tmp_path: Path, file: A
     assert "deployment/greedy: 2 pods of 64 nvidia.com/gpu: refused" in result.stdout
 
 
-def test_a_policy_of_the_cluster_that_cannot_be_used_is_said_and_ends_nothing(tmp_path: Path, file: Any) -> None:
-    known = with_policy(tmp_path, "gpu: []", *NODES, OPTED_IN)
-    result = call("try", "-f", file(pod("one", 1)), "-n", "team", "--from", known)
-    assert result.exit_code == 0
-    assert "by the shipped policy, since that of the cluster cannot be used: line 1: gpu: unknown key" in result.stderr
-
-
 def test_a_manifest_without_a_namespace_is_not_taken_for_one_that_was_not_asked_about(
     tmp_path: Path, file: Any
 ) -> None:

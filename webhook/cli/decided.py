@@ -29,10 +29,8 @@ def decision_of(snapshot: Snapshot, policy: Policy, pod: Pod) -> dict[str, Any]:
     metadata, record, bound = pod["metadata"], record_of(pod), pod["spec"].get("nodeName")
     found = {"namespace": metadata["namespace"], "name": metadata["name"], **of_record(record, bound, pod, snapshot)}
     with suppress(PolicyError):
-        same = version_of(snapshot.policy_text or "") in (
-            None,
-            PROGRAM,
-        )  # another one has other defaults, and another hash
+        # A policy for another version has other defaults, and another hash.
+        same = version_of(snapshot.policy_text or "") in (None, PROGRAM)
         if same and record.get("policy") and snapshot.policy and snapshot.policy.hash != record["policy"]:
             found["policyNow"] = snapshot.policy.hash
     if found.get("choice") in ("ranked", "other"):
