@@ -60,6 +60,7 @@ def test_an_existing_pod(tmp_path: Path) -> None:
         pytest.param(["gpu-b", 4, 0, -3.5], CLUSTER[:4], None, id="an ordinary score"),
         pytest.param(["gpu-a", 8, 0, -1001.2], CLUSTER[:4], "all its GPUs are free, and such nodes are kept for pods that need one", id="a whole node"),
         pytest.param(["gpu-b", 2, 0, -1000.4], CLUSTER[:4], "pods like those that run need just what is free there, or another replica of the webhook fills it (the record does not say which)", id="a node with some GPUs in use"),
+        pytest.param(["gpu-r", 8, 0, -1001.2], [node("gpu-r", 8, resources={"rdma/hca": "1k"})], "all its GPUs are free, and such nodes are kept for pods that need one", id="a whole node with network cards"),
         pytest.param(
             ["gpu-s", 8, 0, -1000.0],
             [node("gpu-s", 8, labels={"nvidia.com/gpu.replicas": "4", "nvidia.com/gpu.count": "2"})],
@@ -73,7 +74,9 @@ def test_a_node_that_comes_last_has_the_reason_beside_it(
     tmp_path: Path, ranked: list[Any], nodes: list[Any], why: str | None
 ) -> None:
     record = RECORD | {"nodes": [ranked, ["other", 1, 0, -0.7], ranked]}
-    cluster = write(tmp_path, *nodes, decided(None, record=record))
+    asking = decided(None, record=record)
+    asking["spec"]["containers"][0]["resources"]["limits"]["rdma/hca"] = "1"
+    cluster = write(tmp_path, *nodes, asking)
     (found, _, _) = decision("chat", "-n", "team", "--from", cluster)["nodes"]
     assert (found.get("last"), found["score"]) == (why, round(math.remainder(ranked[3], 1000), 3))
     printed = call("why", "chat", "-n", "team", "--from", cluster).stdout

@@ -91,10 +91,11 @@ async def test_only_pods_for_which_the_scheduler_has_a_default_spread_get_one(
 async def test_a_cluster_that_may_grow_from_zero_says_nothing_about_gpus_that_are_on_no_node(
     api: Api, team: str, nodes: MakeNodes
 ) -> None:
-    """A node of a cloud is a sign of an autoscaler."""
+    """A node of a cloud is a sign of an autoscaler. Nor does it of a pool that is empty beside one that is not."""
     asked = deployment("chat", labels={"workload-type": "inference"})
+    of_pool = deployment("pool", 1, 8, nodeSelector={"karpenter.sh/nodepool": "h100"})
 
-    async def told() -> list[str]:
+    async def told(asked: Json = asked) -> list[str]:
         return [each.partition(":")[0] for each in (await api.create(asked, team, dryRun="All")).warnings]
 
     async def without() -> bool:
@@ -106,6 +107,13 @@ async def test_a_cluster_that_may_grow_from_zero_says_nothing_about_gpus_that_ar
     await wait_until(without, 120, "the webhook to know no node with GPUs")
     await nodes([node("cloud", 0, provider="gce://project/zone/cloud")])
     await wait_until(grown, 120, "the webhook to know the node of a cloud")
+    await nodes([node("other", 4, provider="gce://project/zone/other")])
+
+    async def chosen() -> bool:
+        return "affinity" in (await api.create(pod("one"), team, dryRun="All"))["spec"]
+
+    await wait_until(chosen, 120, "the webhook to know the node with GPUs")
+    assert "gpuFits" not in await told(of_pool)
 
 
 def scoped(operator: str, *values: str) -> Json:

@@ -24,12 +24,14 @@ from tests.controlplane.plane import ControlPlane
 from tests.controlplane.process import Program, wait_for
 from tests.controlplane.settings import HOST, STAGES, free_port
 from tests.installed import ACCOUNT, NAMESPACE, ROOT, SHIPPED, Installed, decision
-from webhook.feeds.nvidia_smi import COMMAND
+from webhook.nodes.gpu_metrics import PODS
 
 pytestmark = pytest.mark.controlplane
 
 PLUGINS = "gpu-operator"
 PLUGIN = {"app": "nvidia-device-plugin-daemonset"}
+RUN = PODS["nvidiaSmi"].command
+COMMAND = RUN.line.split() if RUN else []
 COMPONENT = ROOT / "manifests" / "components" / "nvidia-smi"
 SCRIPT = """#!/bin/sh
 [ "$*" = "$WANTED" ] || { echo "asked for $*"; exit 64; }

@@ -40,6 +40,7 @@ def annotated(key: str, gpus: int = 1, value: str = "x") -> Json:
     return pod("p", gpus, annotations={key: value})
 
 
+MPS = "cloud.google.com/gke-gpu-sharing-strategy"
 CLAIM = {"resourceClaims": [{"name": "any", "resourceClaimName": "any"}]}
 SECRET = {"valueFrom": {"secretKeyRef": {"name": "s", "key": "k"}}}
 VISIBLE = "NVIDIA_VISIBLE_DEVICES"
@@ -103,6 +104,7 @@ PODS: list[Json] = [
     pod("p", hostPID=True),
     *(pod("p", gpus, hostIPC=True, **more) for gpus, more in ((0, {}), (1, {}), (0, CLAIM))),
     pod("p", 0, hostIPC=True, container={"resources": {"limits": {"x.io/gpu": "0"}}}),
+    *(pod("p", gpus, hostIPC=True, nodeSelector={MPS: of}) for gpus in (0, 1) for of in ("mps", "time-sharing")),
     # What a pod names
     *(pod("p", 0, runtimeClassName=name) for name in ("gvisor", "nvidia")),
     *(pod("p", gpus, runtimeClassName="nvidia", **more) for gpus, more in ((1, {}), (0, CLAIM))),

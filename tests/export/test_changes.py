@@ -79,6 +79,7 @@ async def test_tolerations_are_added_unless_covered(
 
 
 JOB = {"apiVersion": "batch/v1", "kind": "Job", "name": "j", "uid": "1", "controller": True}
+OWNERS = {"job": JOB, "other": JOB | {"apiVersion": "tekton.dev/v1", "kind": "TaskRun"}}
 CLASSES = [
     pytest.param({}, {}, (None, 0, "PreemptLowerPriority"), id="of no class"),
     pytest.param(
@@ -98,6 +99,16 @@ CLASSES = [
         id="by a label of the namespace",
     ),
     pytest.param({"owner": "job"}, {}, ("export-low", 50, "Never"), id="by owner"),
+    pytest.param(
+        {"owner": "other"}, {"restartPolicy": "Never"}, ("export-low", 50, "Never"), id="by an owner of any kind"
+    ),
+    pytest.param(
+        {"owner": "other"},
+        {"restartPolicy": "Always"},
+        (None, 0, "PreemptLowerPriority"),
+        id="by an owner of any kind, but another restart policy",
+    ),
+    pytest.param({}, {"restartPolicy": "Never"}, (None, 0, "PreemptLowerPriority"), id="by any owner, without one"),
     pytest.param(
         {"export.example/notebook": "x"},
         {},
@@ -124,8 +135,8 @@ async def test_the_priority_class_of_a_pod(
     server: Api, labels: Json, more: Json, wanted: tuple[str | None, int, str]
 ) -> None:
     body = pod("class", labels=labels, **more)
-    if labels.get("owner") == "job":
-        body["metadata"]["ownerReferences"] = [JOB]
+    if owner := OWNERS.get(labels.get("owner", "")):
+        body["metadata"]["ownerReferences"] = [owner]
     spec = (await server.create(body, INSIDE, dryRun="All"))["spec"]
     assert (spec.get("priorityClassName"), spec["priority"], spec["preemptionPolicy"]) == wanted
 

@@ -17,6 +17,7 @@ classes:
   - {class: reserved, labels: {workload-type: [reserved]}, namespaces: [elsewhere]}
   - {class: labelled, labels: {export.example/notebook: ['*']}}
   - {class: labelled, ownerKinds: [JobSet]}
+  - {class: training, ownerKinds: ['*'], restartPolicies: [OnFailure, Never]}
 profiles:
   default:
     injectors:

@@ -39,7 +39,7 @@ def exporter(
 
 def exporters_of(settings: GpuMetricsSettings, *pods: dict[str, Any]) -> Exporters:
     """The exporters after a list of these pods."""
-    exporters = Exporters(settings.pods)
+    exporters = Exporters(settings.asked)
     for each in pods:
         exporters.seen(each)
     exporters.listed.set()

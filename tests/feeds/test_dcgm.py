@@ -72,7 +72,7 @@ async def exporters(*handlers: Handler, limit: str = "5s") -> AsyncIterator[Coun
             port = await stack.enter_async_context(served(handler, f"127.0.0.{number}", port))
             pods.append(exporter(f"node-{number}", f"127.0.0.{number}"))
         settings = GpuMetricsSettings.model_validate(
-            {"source": "dcgm", "dcgm": {"port": port or 9400}, "timeout": limit}
+            {"source": "dcgm", "pods": {"port": port or 9400}, "timeout": limit}
         )
         http = await stack.enter_async_context(http_session())
         yield Counting(Wiring(settings, http, exporters_of(settings, *pods), None))

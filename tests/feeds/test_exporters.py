@@ -6,7 +6,7 @@ import pytest
 
 from tests.feeds.exporters import exporter
 from webhook.feeds.exporters import Exporter, Exporters
-from webhook.nodes.gpu_metrics import Dcgm, GpuMetricsSettings
+from webhook.nodes.gpu_metrics import GpuMetricsSettings, Pods
 
 SETTINGS = GpuMetricsSettings(source="dcgm")
 
@@ -23,13 +23,13 @@ SETTINGS = GpuMetricsSettings(source="dcgm")
     ],
 )
 def test_a_pod_that_is_no_running_exporter_is_not_scraped(obj: dict[str, Any]) -> None:
-    exporters = Exporters(SETTINGS.dcgm)
+    exporters = Exporters(SETTINGS.asked)
     exporters.seen(obj)
     assert list(exporters) == []
 
 
 def test_exporters_come_and_go_with_their_pods() -> None:
-    exporters = Exporters(SETTINGS.dcgm)
+    exporters = Exporters(SETTINGS.asked)
     assert not exporters.listed.is_set()
     listed = [exporter(name="a"), exporter(name="b", address="fd00::7"), exporter(name="c", app=None)]
     for each in listed:
@@ -51,5 +51,5 @@ def test_exporters_come_and_go_with_their_pods() -> None:
 
 
 def test_only_the_pods_with_the_labels_of_exporters_are_watched() -> None:
-    exporters = Exporters(Dcgm(namespace="m", selector={"b": "2", "a": "1"}))
+    exporters = Exporters(Pods(namespace="m", selector={"b": "2", "a": "1"}))
     assert (exporters.path, exporters.labels) == ("/api/v1/namespaces/m/pods", "a=1,b=2")

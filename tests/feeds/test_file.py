@@ -64,7 +64,12 @@ WRONG = [
     pytest.param(b"a: b", 'object 1: saw kind "None"', id="no kind"),
     pytest.param(b"kind: Node", "object 1, Node: metadata.name: saw nothing, wanted the name", id="no name"),
     pytest.param(b"{kind: Node, metadata: {name: ''}}", 'metadata.name: saw "", wanted the name', id="an empty name"),
-    pytest.param(b"", "there is nothing in it. Give what kubectl get", id="empty"),
+    pytest.param(
+        b"", "there is nothing in it. Give what kubectl get nodes,pods,namespaces -A -o json prints", id="empty"
+    ),
+    pytest.param(
+        b"# nothing\n---\n", "there is nothing in it. Give what kubectl get", id="a comment and an empty document"
+    ),
     pytest.param(b"{kind: Node, metadata: {name: [a]}}", "metadata.name: saw ", id="a name that is a list"),
     pytest.param(b"{kind: Pod, metadata: {name: a}, spec: 3}", 'Pod "a": spec: saw "3", wanted a map', id="a spec"),
     pytest.param(

@@ -183,7 +183,7 @@ async def test_the_pods_that_the_policy_names_are_found_followed_and_polled(monk
         await asyncio.sleep(0.01)
 
     async with fake_api() as fake, client_of(fake) as api, served(page) as port:
-        log, settings = logs.configure(io.BytesIO()), f"{{source: dcgm, dcgm: {{port: {port}}}, staleAfter: 600s}}"
+        log, settings = logs.configure(io.BytesIO()), f"{{source: dcgm, pods: {{port: {port}}}, staleAfter: 600s}}"
         feed = GpuMetrics(
             lambda: force[0], sink, reported.__setitem__, api, Metrics(), log, clock=lambda: now, pause=pause
         )

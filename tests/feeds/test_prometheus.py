@@ -61,7 +61,7 @@ async def polled(prometheus: Prometheus, **more: Any) -> Utilisation:
     """What one poll says. Raises SourceFailed."""
     await until(prometheus, "DCGM_FI_PROF_GR_ENGINE_ACTIVE", 4)
     settings = GpuMetricsSettings.model_validate({"source": "prometheus", "url": prometheus.url, **more})
-    sink, exporters = Utilisation(settings), Exporters(settings.dcgm)
+    sink, exporters = Utilisation(settings), Exporters(settings.asked)
     exporters.seen(exporter("gpu-z-9", "127.0.0.1"))
     async with http_session() as http:
         await PrometheusSource(Wiring(settings, http, exporters, None)).poll(sink)

@@ -49,6 +49,11 @@ def test_text_that_kubernetes_refuses_or_that_has_no_digit_is_refused(text: str)
     assert str(caught.value).isprintable()
 
 
+def test_null_is_zero() -> None:
+    """As Quantity.UnmarshalJSON reads it."""
+    assert parse_quantity(None) == 0
+
+
 @pytest.mark.parametrize(
     "sign", [pytest.param("", id="plain"), pytest.param("+", id="plus"), pytest.param("-", id="minus")]
 )

@@ -19,8 +19,7 @@ from webhook.nodes.gpu_metrics import GpuMetricsSettings
         pytest.param({"queries": {"utilisation": "", "engine": ""}}, "nothing would say", id="no utilisation at all"),
         pytest.param({"interval": "10 parsecs"}, '"30s", "5m" or "1h"', id="a malformed duration"),
         pytest.param({"interval": "2m"}, "Raise staleAfter", id="polled more rarely than samples grow stale"),
-        pytest.param({"dcgm": {"selector": {}}}, "at least 1", id="a selector that matches every pod"),
-        pytest.param({"dcgm": {"namespace": "../nodes"}}, "pattern", id="a malformed namespace"),
+        pytest.param({"pods": {"namespace": "../nodes"}}, "pattern", id="a malformed namespace"),
     ],
 )
 def test_wrong_settings_are_refused(settings: dict[str, object], says: str) -> None:

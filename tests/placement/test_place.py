@@ -50,7 +50,7 @@ def with_metadata(**metadata: Any) -> dict[str, Any]:
         ),
         pytest.param(pod("p", schedulerName="volcano"), "another scheduler", id="a pod of another scheduler"),
         pytest.param(
-            pod("p", 0, resourceClaims=[{"name": "gpu"}]), "GPUs only through DRA", id="GPUs are claimed, not requested"
+            pod("p", 0, resourceClaims=[{"name": "gpu"}]), "no claim of devices is known here", id="devices are claimed"
         ),
         pytest.param(pod("p", 0), "no GPU is asked for", id="a pod without GPUs"),
         pytest.param(

@@ -404,6 +404,34 @@ def test_a_state_with_a_history_says_the_same_as_one_that_was_just_listed(events
         assert unschedulable(of, made) == unschedulable(fresh, made)
 
 
+T4 = {"cloud.google.com/gke-accelerator": "nvidia-tesla-t4", "cloud.google.com/gke-nodepool": "t4"}
+POOLS = [node("t4", 4, labels=T4), node("cpu", 0, labels={"cloud.google.com/gke-spot": "true"}, zone="zone-b")]
+OF_T4, L4 = {"cloud.google.com/gke-accelerator": "nvidia-tesla-t4"}, {"cloud.google.com/gke-accelerator": "nvidia-l4"}
+
+
+@pytest.mark.parametrize(
+    ("made", "of_new_nodes"),
+    [
+        pytest.param(pod("p", nodeSelector=L4), True, id="a model of which no node has GPUs"),
+        pytest.param(pod("p", 8, nodeSelector=L4), True, id="the same, and more GPUs than the nodes of others have"),
+        pytest.param(pod("p", affinity=affinity(expression("karpenter.sh/nodepool", "In", "gpu"))), True, id="an empty pool"),
+        pytest.param(pod("p", nodeSelector={"agentpool": "ndh100pool"}), True, id="a key without a domain"),
+        pytest.param(pod("p", nodeSelector={"eks.amazonaws.com/instance-gpu-name": "l40s"}), True, id="a model of EKS"),
+        pytest.param(pod("p", nodeSelector={"cloud.google.com/gke-spot": "true"}), True, id="a label of nodes without GPUs"),
+        pytest.param(pod("p", nodeSelector=OF_T4 | {"topology.kubernetes.io/zone": "zone-b"}), True, id="labels of no one node"),
+        pytest.param(pod("p", 8, nodeSelector=OF_T4), False, id="a model of which nodes have fewer GPUs"),
+        pytest.param(pod("p", nodeSelector={"cloud.google.com/gke-acelerator": "nvidia-tesla-t4"}), False, id="a misspelt key"),
+        pytest.param(pod("p", nodeSelector={"nvidia.com/gpu.product": "L40S"}), False, id="a label that comes later"),
+        pytest.param(pod("p", nodeSelector={"disk": "ssd"}), False, id="a label that somebody gives"),
+        pytest.param(pod("p", 8), False, id="no label"),
+        pytest.param(pod("p", 8, affinity=affinity(expression("agentpool", "NotIn", "a"))), False, id="nodes of no pool"),
+    ],
+)  # fmt: skip
+def test_of_machines_that_are_made_on_demand_nothing_is_known(made: Object, of_new_nodes: bool) -> None:
+    found = unschedulable(state(POOLS), made)
+    assert {each.of_new_nodes for each in found} == {of_new_nodes}
+
+
 def test_a_gpu_that_is_sick_for_now_may_come_back() -> None:
     sick = node("a", 7)
     sick["status"]["capacity"] = {**sick["status"]["allocatable"], "nvidia.com/gpu": "8"}

@@ -160,7 +160,7 @@ async def test_a_source_of_gpu_metrics_that_is_registered_is_known_to_policies_a
 def test_every_source_of_gpu_metrics_has_its_module_and_is_explained_in_the_policy() -> None:
     for name in SOURCES:
         settings = GpuMetricsSettings(source=name, url="http://prometheus:9090")
-        assert source_of(Wiring(settings, Any, Exporters(settings.dcgm), None))
+        assert source_of(Wiring(settings, Any, Exporters(settings.asked), None))
     assert [
         name
         for name, does in SOURCES.items()

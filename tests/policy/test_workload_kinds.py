@@ -77,11 +77,7 @@ CASES: list[tuple[str, dict[str, Any], str | None, dict[str, str], tuple[str, bo
 ]  # fmt: skip
 WITHOUT_TEMPLATES: list[tuple[str, str, dict[str, str], tuple[str, bool]]] = [
     ("kubeflow.org/Workspace", "StatefulSet", {"notebooks.kubeflow.org/workspace-name": "t"}, DEVELOP),
-    ("sparkoperator.k8s.io/SparkApplication", "SparkApplication", {"spark-role": "driver"}, ("training", False)),
-    ("sparkoperator.k8s.io/SparkApplication", "Pod", {"sparkoperator.k8s.io/app-name": "t"}, ("training", False)),
-    ("argoproj.io/Workflow", "Workflow", {"workflows.argoproj.io/workflow": "t"}, ("training", False)),
     ("workload.codeflare.dev/AppWrapper", "AppWrapper", {}, ("training", False)),
-    ("ome.io/InferenceReplica", "InferenceReplica", {}, SERVE),
     ("grove.io/PodClique", "PodClique", {}, SERVE),
 ]
 
@@ -116,6 +112,28 @@ def test_pods_without_a_template_that_is_read(
     name: str, controller: str, labels: dict[str, str], want: tuple[str, bool]
 ) -> None:
     assert judged(created(controller, labels)) == want
+
+
+@pytest.mark.parametrize(
+    ("controller", "restart", "want"),
+    [
+        pytest.param("CloneSet", "Always", "service", id="OpenKruise's Deployment"),
+        pytest.param("NodeSet", "Always", "service", id="Slurm by Slinky"),
+        pytest.param("InferenceReplica", "Always", "service", id="OME"),
+        pytest.param("Pod", "Never", "training", id="an executor of Spark, whose driver made it"),
+        pytest.param("Workflow", "Never", "training", id="a step of Argo Workflows"),
+        pytest.param("TaskRun", "Never", "training", id="a task of Tekton"),
+        pytest.param("VirtualMachineInstance", "Never", "training", id="a machine of KubeVirt"),
+        pytest.param("EphemeralRunner", "OnFailure", "training", id="pods that end when they succeed"),
+        pytest.param(None, "Always", "development", id="no controller"),
+        pytest.param(None, "Never", "development", id="no controller, and it finishes"),
+    ],
+)
+def test_pods_of_other_controllers_run_on_or_finish(controller: str | None, restart: str, want: str) -> None:
+    """A guess that is too low would let each of them wait behind the pods of all known kinds."""
+    pod = created(controller, {})
+    pod["spec"] = {**SPEC, "restartPolicy": restart}
+    assert judged(pod) == (want, False)
 
 
 def test_every_kind_of_the_table_is_here() -> None:

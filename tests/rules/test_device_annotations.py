@@ -28,6 +28,7 @@ _HARMLESS = (
     *("cpu-load-balancing.crio.io", "irq-load-balancing.crio.io", "cpu-quota.crio.io/main", "shm-size.crio.io"),
     *("io.kubernetes.cri-o.ShmSize", "io-priority.noderesource.dev/container.main", "closid.rdt.noderesource.dev/pod"),
     *("tolerate-missing-nri-plugins.noderesource.dev", "run.oci.keep_original_groups", "io.kubernetes.cri.rdt-class"),
+    *("io.katacontainers.config.hypervisor.default_memory", "io.katacontainers.config.hypervisor.default_vcpus"),
 )
 ALLOWED = [
     pytest.param(case(pod()), id="no annotations"),

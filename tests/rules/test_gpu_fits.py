@@ -19,9 +19,10 @@ DENY = GpuFits(when_it_may_change="deny")
 ELASTIC = replace(TWO_NODES, elastic=True)
 
 
-def meets(cause: str, about: str = "spec", *, lasting: bool = False) -> dict[str, Any]:
+def meets(cause: str, about: str = "spec", *, lasting: bool = False, of_new_nodes: bool = False) -> dict[str, Any]:
     """The context of a pod with this reason."""
-    return {"nodes": Obstructed(Unschedulable(cause, about, "this", "that", "Do it", lasting))}
+    reason = Unschedulable(cause, about, "this", "that", "Do it", lasting, of_new_nodes=of_new_nodes)
+    return {"nodes": Obstructed(reason)}
 
 
 def claiming(*alternatives: Alternative, **known: Any) -> Case:
@@ -57,6 +58,10 @@ ALLOWED = [
     pytest.param(claiming(Alternative(99)), id="a claim, while no driver tells devices"),
     pytest.param(case(pod(gpus=0), **LARGE), id="a pod without a GPU"),
     pytest.param(case(pod(), cluster=ELASTIC, **MISSING), id="GPUs of a pool that is empty now"),
+    pytest.param(
+        case(pod(gpus=16), cluster=ELASTIC, **meets("gpus", GPU, lasting=True, of_new_nodes=True)),
+        id="a pod for machines of which there is none now",
+    ),
     pytest.param(
         case(pod(), rule=GpuFits(autoscaler=True), **MISSING),
         id="GPUs of a pool that is empty now, where the policy says that nodes are added",
@@ -164,6 +169,11 @@ WARNED = [
         id="a label that no node has yet, where an autoscaler may bring one",
     ),
     pytest.param(case(pod(), **LABEL), of_label(), id="a label that no node has"),
+    pytest.param(
+        case(pod(), **meets("label", "spec.nodeSelector[a]", of_new_nodes=True)),
+        of_label(),
+        id="machines of which there is none, and nobody adds nodes",
+    ),
     pytest.param(case(pod(), **MISSING), of_gpus(), id="GPUs that no node has, and nobody adds nodes"),
     *[
         pytest.param(

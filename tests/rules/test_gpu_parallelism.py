@@ -52,6 +52,10 @@ ALLOWED = [
     ),
     pytest.param(shell("vllm serve m --tp ${TP:-4}"), id="a default of the shell"),
     pytest.param(shell("serve --tp 2 --port 1 & serve --tp 2 --port 2; wait", 4), id="two programs in one container"),
+    pytest.param(
+        shell("for i in 0 1 2 3; do CUDA_VISIBLE_DEVICES=$i vllm serve m --tp 1 --port 800$i & done; wait", 4),
+        id="a program for each GPU",
+    ),
     pytest.param(running("--num_processes", "16", "--num_machines", "2"), id="accelerate, over two machines"),
     pytest.param(running("--num_processes=8", "--dp", "4"), id="accelerate, whose program takes a size of its own"),
     pytest.param(running("--num_processes=1"), id="accelerate, one process that starts the others"),

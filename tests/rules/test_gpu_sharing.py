@@ -60,6 +60,11 @@ REFUSED = [
         [f"{_WHERE}: saw 2 shares of GPUs {_END}"],
         id="two shares of nodes with MPS, whose daemon refuses them",
     ),
+    pytest.param(
+        case(pod(gpus=2, nodeSelector={"cloud.google.com/gke-gpu-sharing-strategy": "time-sharing"})),
+        [f"{_WHERE}: saw 2 shares of GPUs {_END}"],
+        id="two shares of nodes of GKE with time-sharing, whose device plugin refuses them",
+    ),
 ]
 WARNED = [
     pytest.param(
@@ -71,6 +76,11 @@ WARNED = [
         case(pod(gpus=2, nodeSelector={"cloud.google.com/gke-max-shared-clients-per-gpu": "8"})),
         [f"{_WHERE}: saw 2 shares of GPUs {_END}"],
         id="two GPUs of nodes that GKE lets pods share",
+    ),
+    pytest.param(
+        case(pod(gpus=2, nodeSelector={"cloud.google.com/gke-gpu-sharing-strategy": "mps"})),
+        [f"{_WHERE}: saw 2 shares of GPUs {_END}"],
+        id="two GPUs of nodes of GKE with MPS, where a node with one GPU gives two shares",
     ),
     pytest.param(
         case(pod(gpus=0, limits={"nvidia.com/mig-1g.10gb": "2"}), cluster=POOLS),

@@ -12,6 +12,10 @@ ALLOWED = [
     pytest.param(case(pod()), id="neither"),
     pytest.param(case(pod(hostPID=False, hostIPC=False)), id="false"),
     pytest.param(case(pod(hostNetwork=True)), id="the network of the node, as multi-node training uses it"),
+    pytest.param(
+        case(pod(hostIPC=True, nodeSelector={"cloud.google.com/gke-gpu-sharing-strategy": "mps"})),
+        id="hostIPC by which a pod uses MPS of GKE",
+    ),
     pytest.param(case(pod(shareProcessNamespace=True)), id="processes shared within the pod"),
 ]
 
@@ -29,6 +33,11 @@ def ipc(more: str = " in a pod that asks for no GPU") -> str:
 
 
 REFUSED = [
+    pytest.param(
+        case(pod(gpus=0, hostIPC=True, nodeSelector={"cloud.google.com/gke-gpu-sharing-strategy": "mps"})),
+        [ipc()],
+        id="hostIPC on nodes with MPS, without a GPU",
+    ),
     pytest.param(case(pod(hostPID=True)), [_PID], id="hostPID with a GPU"),
     pytest.param(case(pod(gpus=0, hostPID=True, hostIPC=True)), [_PID, ipc()], id="both without a GPU"),
     pytest.param(

@@ -68,6 +68,10 @@ ALLOWED = [
         case(pod(containers=[container(gpu=8)], owned_by="RayCluster"), template=Template(1)),
         id="a template of KubeRay, which mounts it",
     ),
+    pytest.param(
+        case(pod(containers=[container(gpu=8)], owned_by="RayCluster")),
+        id="a pod of KubeRay as its template says, which try judges",
+    ),
 ]
 
 
@@ -113,5 +117,4 @@ REFUSED = [
         message('1 GPU in container "main"'),
         id="one GPU, where the policy says so",
     ),
-    pytest.param(several(owned_by="RayCluster"), MAIN, id="a pod of KubeRay without it"),
 ]

@@ -1,4 +1,4 @@
-"""No file but those in `webhook/vendors/` names a vendor, but for what speaks the protocol of one."""
+"""No file but those in `webhook/vendors/` names a vendor."""
 
 import ast
 import re
@@ -23,8 +23,6 @@ from webhook.vendors.model import (
 )
 
 ROOT = Path(__file__).resolve().parents[2] / "webhook"
-SPEAK = {"feeds/nvidia_smi.py": "runs this command, and reads what it prints"}
-"""The files that may name some, and why. A new one is better off with a fact in the catalogue."""
 COMMON = {"agentpool", "karpenter.sh/", "gpu-fraction", "gpu-memory", "gpu-operator", "sku"}
 """Words that are not the vendor's own."""
 
@@ -74,12 +72,11 @@ def strings(path: Path) -> Iterator[str]:
             yield node.value
 
 
-def test_no_file_names_a_vendor_but_those_that_speak_to_one() -> None:
+def test_no_other_file_names_a_vendor() -> None:
     modules = sorted(path for path in ROOT.rglob("*.py") if path.parent.name != "vendors")
     found = {
         path.relative_to(ROOT).as_posix(): texts
         for path in modules
         if (texts := [text for text in strings(path) if NAMED.search(text)])
     }
-    assert {name: texts for name, texts in found.items() if name not in SPEAK} == {}
-    assert [name for name in SPEAK if name not in found] == [], "they name none any more: remove them from the list"
+    assert found == {}

@@ -133,7 +133,7 @@ READ: Final[dict[type[Any], Callable[[Any], bool]]] = {
     model.Metric: lambda of: of.name in Queries().model_dump().values(),
     model.Collectives: lambda of: _LIBRARIES[of.vendor] == of.name,
     model.SeriesLabel: lambda of: of.name in (*_GPU, _INSTANCE, *GpuMetricsSettings().node_labels),
-    model.MeasuringPods: lambda of: GpuMetricsSettings(source=of.source).pods.selector == {"app": of.app},
+    model.MeasuringPods: lambda of: GpuMetricsSettings(source=of.source).asked.selector == {"app": of.app},
     model.GangKind: lambda of: KINDS[of.kind].path().endswith(f"{of.api}/{of.plural}") and of.kind in GROUPS,
     model.OwnQueues: lambda of: of.name in ORDERED_BY_OTHERS,
     model.UnnamedNode: lambda of: of.name in UNNAMED,

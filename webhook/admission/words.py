@@ -4,13 +4,13 @@ Refusals, Events and the command line all use these sentences.
 """
 
 import re
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any, Final
 
 from webhook.framework.interface import Finding
 from webhook.kube.gpus import GPU_KINDS, PARTS
 from webhook.kube.pod import Pod
-from webhook.kube.pod_requests import PodRequests, counted_requests
+from webhook.kube.pod_requests import counted_requests
 from webhook.kube.record import outcome_of
 from webhook.nodes.table import LAST
 from webhook.placement.constraints import NO_CONSTRAINTS, compiled
@@ -138,17 +138,15 @@ def own_score(score: float) -> float:
     return round(score + LAST * round(-score / LAST), 3) if score < -LAST / 2 else score
 
 
-def why_last(
-    node: Mapping[str, Any], pod_requests: PodRequests, state: ClusterState | None, *, alone: bool = False
-) -> str:
+def why_last(node: Mapping[str, Any], gpus: Iterable[str], state: ClusterState | None, *, alone: bool = False) -> str:
     """Why the strategy keeps a node back, so that it comes after the others by score (`nodes.table.LAST`), as far as `state`
     shows it; "" if it does not.
 
-    `node`: its "name", "free" and "score" in the record. `alone`: the record is of a webhook with one replica.
+    `node`: its "name", "free" and "score" in the record. `gpus`: the GPU resources that the pod asks for. `alone`: the record is
+    of a webhook with one replica.
     """
     if node["score"] >= -LAST / 2:
         return ""
-    gpus = [gpu for gpu, _ in pod_requests.requests if "/" in gpu]
     kept = "it is kept for pods that need a whole node, or "
     if state is not None and (row := state.nodes.row_of.get(node["name"])) is not None:
         kept = ""

@@ -1,6 +1,6 @@
 """The decision record of a pod as a document, and how it is printed."""
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import suppress
 from typing import Any, Final
 
@@ -9,6 +9,7 @@ from rich.text import Text
 from webhook.admission import words
 from webhook.admission.events import BOUND_ELSEWHERE, MAX_MESSAGE, WOULD
 from webhook.cli.terminal import show, table
+from webhook.devices.types import PUBLISHED
 from webhook.errors import PolicyError
 from webhook.kube.pod import PROFILE_LABEL, Pod, controller_reference
 from webhook.kube.pod_requests import counted_requests
@@ -20,7 +21,7 @@ from webhook.policy.written_for import PROGRAM, version_of
 from webhook.text import amount_words, bare
 from webhook.whatif.cluster.report import asks_for_gpus
 from webhook.whatif.cluster.snapshot import Snapshot, condition, seconds
-from webhook.whatif.offline import not_opted_in
+from webhook.whatif.offline import load_policy, not_opted_in
 
 
 def decision_of(snapshot: Snapshot, policy: Policy, pod: Pod) -> dict[str, Any]:
@@ -28,10 +29,8 @@ def decision_of(snapshot: Snapshot, policy: Policy, pod: Pod) -> dict[str, Any]:
     metadata, record, bound = pod["metadata"], record_of(pod), pod["spec"].get("nodeName")
     found = {"namespace": metadata["namespace"], "name": metadata["name"], **of_record(record, bound, pod, snapshot)}
     with suppress(PolicyError):
-        same = version_of(snapshot.policy_text or "") in (
-            None,
-            PROGRAM,
-        )  # another one has other defaults, and another hash
+        # A policy for another version has other defaults, and another hash.
+        same = version_of(snapshot.policy_text or "") in (None, PROGRAM)
         if same and record.get("policy") and snapshot.policy and snapshot.policy.hash != record["policy"]:
             found["policyNow"] = snapshot.policy.hash
     if found.get("choice") in ("ranked", "other"):
@@ -93,6 +92,16 @@ def _kept_away(snapshot: Snapshot, pod: Pod, node: Mapping[str, Any]) -> Iterato
             yield f"that node was full by then ({when}): the pod asks for {wanted}, and it had {had} left"
 
 
+def _gpus(pod: Pod, snapshot: Snapshot) -> Sequence[str]:
+    """The GPU resources that the pod asks for, devices of claims among them."""
+    policy = None
+    with suppress(PolicyError):
+        policy = snapshot.policy
+    known = (policy or load_policy(None)).gpus
+    names = [name for name, _ in counted_requests(pod).requests]
+    return [name for name in names if known.knows(name) or name.startswith(PUBLISHED)]
+
+
 def _undecided(snapshot: Snapshot, policy: Policy, pod: Pod) -> str:
     """Why the pod has no decision, and what would have been done under a profile in dry run."""
     namespace = pod["metadata"]["namespace"]
@@ -130,8 +139,9 @@ def of_record(
         return {"boundTo": bound}
     nodes = [dict(zip(_NUMBERS, each, strict=False)) for each in record.get("nodes") or ()]
     state = None if "Node" in snapshot.missing else snapshot.state
+    gpus = _gpus(pod, snapshot) if nodes else ()
     for node in nodes:
-        if why := words.why_last(node, counted_requests(pod), state, alone=planned):
+        if why := words.why_last(node, gpus, state, alone=planned):
             node["score"] = words.own_score(node["score"])
             if len(nodes) > 1:
                 node["last"] = why

@@ -1,4 +1,4 @@
-"""Output, exit statuses, and reading of files, shared by all commands.
+"""Output, exit statuses, and writing of files, shared by all commands.
 
 Answers go to stdout and messages to stderr, so that only documents go through a pipe.
 """
@@ -68,9 +68,8 @@ def guarded(command: Callable[Arguments, None]) -> Callable[Arguments, None]:
             _check_stdin(kwargs)
             command(*args, **kwargs)
             sys.stdout.flush()
-        except (
-            BrokenPipeError
-        ):  # as with `… | head`. Python flushes stdout once more at exit, which must not fail again
+        except BrokenPipeError:  # as with `… | head`
+            # Python flushes stdout once more at exit, which must not fail again.
             os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
             raise typer.Exit(128 + signal.SIGPIPE) from None
         except PolicyError as error:

@@ -1,7 +1,4 @@
-"""`gpu-admission version`: which version this is, which one the cluster runs, and that of Kubernetes.
-
-Example: `gpu-admission version --client` asks no cluster.
-"""
+"""`gpu-admission version`: which version this is, which one the cluster runs, and that of Kubernetes."""
 
 from typing import Annotated, Any
 

@@ -256,7 +256,10 @@ def _by_class(rules: tuple[ClassRule, ...], value: Callable[[ClassRule], str], o
         if rule.labels:
             terms.append(any_of(_has(labels, key, values) for key, values in rule.labels.items()))
         if rule.owner_kinds:
-            terms.append(f"variables.kind in {literal(rule.owner_kinds)}")
+            any_kind = ANY in rule.owner_kinds
+            terms.append('variables.kind != ""' if any_kind else f"variables.kind in {literal(rule.owner_kinds)}")
+        if rule.restart_policies:
+            terms.append(f'object.spec.?restartPolicy.orValue("Always") in {literal(rule.restart_policies)}')
         if "*" not in rule.namespaces:
             terms.append(entitlement.in_cel(rule.namespaces))
         expression = f"{all_of(terms)} ? {value(rule)} :\n{expression}"

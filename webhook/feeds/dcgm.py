@@ -59,7 +59,7 @@ class DcgmSource:
 
     async def _scrape(self, exporter: Exporter, into: Round) -> None:
         settings, http, exporters, _, through, _ = self.wiring
-        port = settings.dcgm.port
+        port = settings.pods.port
         url = str(URL.build(scheme="http", host=exporter.address, port=port, path="/metrics"))
         if through:
             url = f"{through}{exporters.path}/http:{exporter.name}:{port}/proxy/metrics"

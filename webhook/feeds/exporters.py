@@ -1,6 +1,6 @@
 """Tracks the pods that tell about the GPUs of their nodes, by a watch: DCGM exporters, or the pods that have nvidia-smi.
 
-The sources `dcgm` and `nvidiaSmi` ask them. For the source `prometheus` they tell the node that an address belongs to.
+All other sources ask them. For the source `prometheus` they tell the node that an address belongs to.
 """
 
 import asyncio
@@ -10,7 +10,7 @@ from typing import Any, NamedTuple
 
 from webhook.feeds.api import Object
 from webhook.feeds.watch import Sink
-from webhook.nodes.gpu_metrics import Dcgm, NvidiaSmi
+from webhook.nodes.gpu_metrics import Pods
 
 
 class Exporter(NamedTuple):
@@ -25,7 +25,7 @@ class Exporter(NamedTuple):
 class Exporters(Sink):
     """The running exporters. Iteration gives each `Exporter`."""
 
-    def __init__(self, settings: Dcgm | NvidiaSmi) -> None:
+    def __init__(self, settings: Pods) -> None:
         self._settings = settings
         self._by_uid: dict[Hashable, Exporter] = {}
         self.path = f"/api/v1/namespaces/{settings.namespace}/pods"

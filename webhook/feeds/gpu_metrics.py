@@ -92,7 +92,7 @@ class GpuMetrics:
 
     async def _follow(self, settings: GpuMetricsSettings, http: aiohttp.ClientSession) -> None:
         """Watch the exporters and poll the source of these settings until cancelled."""
-        file, exporters = self._token_file, Exporters(settings.pods)
+        file, exporters = self._token_file, Exporters(settings.asked)
         token = (lambda: file.read_text().strip()) if file else None
         source = source_of(Wiring(settings, http, exporters, token, api=self._api))
         watch = Feed(

@@ -72,11 +72,12 @@ class Wiring(NamedTuple):
 
 
 def source_of(wiring: Wiring) -> Source | None:
-    """The source that the settings name; None for `off`. Its module has the name in snake_case: `fixed_load` for fixedLoad."""
+    """The source that the settings name; None for `off`. If it has no command, its module has the name in snake_case:
+    `fixed_load` for fixedLoad."""
     name = wiring.settings.source
     if name not in SOURCES:
         return None
-    module = re.sub(r"[A-Z]", lambda letter: f"_{letter[0].lower()}", name)
+    module = "command" if wiring.settings.command else re.sub(r"[A-Z]", lambda letter: f"_{letter[0].lower()}", name)
     source: Source = import_module(f"webhook.feeds.{module}").source(wiring)
     return source
 
@@ -116,10 +117,10 @@ async def ask_each(wiring: Wiring, ask: Callable[[Exporter], Awaitable[None]]) -
     await exporters.listed.wait()
     waiting = list(exporters)
     if not waiting:
-        at = settings.pods
+        at = settings.asked
         raise SourceFailed(
             f"no running pod with labels {dict(at.selector)} in namespace {at.namespace}; wanted {PODS[settings.source].name}. "
-            f"Set gpuMetrics.{settings.source}.namespace and .selector"
+            "Set gpuMetrics.pods"
         )
     random.shuffle(waiting)  # so that pods that do not answer delay others in each poll
     slots, seconds = asyncio.Semaphore(AT_ONCE), settings.stale_after / 3

@@ -211,6 +211,8 @@ class Unschedulable(NamedTuple):
     pod stays as it is. It follows from the nodes of this moment alone, so that all replicas say the same."""
     most: int = 0
     """How much of the resource one node has, of which the pod asks for more with its overhead and all its containers."""
+    of_new_nodes: bool = False
+    """The pod is for machines of which there is none now: an autoscaler may make them, and nothing is known of them."""
 
 
 class Expression(NamedTuple):

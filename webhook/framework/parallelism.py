@@ -39,6 +39,8 @@ _OPTION = re.compile(rf"(-(?<![^\s{_BEFORE}]-)-?({_NAMES}))(=|\s+|$)(?=(\S{{0,80
 """An option, also inside a script: as written, its name, what is between it and its value, and the beginning of the value.
 What may stand before it is looked at after its first dash, so that only dashes are tried: a third of the time."""
 _COMMENT = re.compile(" #.*")
+_SELECTED = "_VISIBLE_DEVICES="
+"""A shell gives a program some of the GPUs: there may be one for each."""
 _LOCAL_ADDRESSES = ("", "localhost", "127.0.0.1", "::1")
 
 
@@ -59,6 +61,8 @@ def gpus_used(spec: Mapping[str, Any], script: str, gpus: int, alone: bool) -> t
     `script`: what `script_of` says of it. `gpus` is the number that the container has. The returned number is None if nothing is
     known, or if `gpus` may be right. `alone`: the program runs in this pod only, and not in several pods together.
     """
+    if _SELECTED in script:
+        return _UNKNOWN, "args"
     if parallelism := _options(spec, script):
         return _for_one_container(parallelism, gpus, alone), "args"
     return _for_one_container(_in_variables(_variables(spec), alone), gpus, alone), "env"

@@ -30,9 +30,8 @@ def group_labels(
     if size and several and name and not (leads and annotations.get(_POLICY) == "LeaderExcluded"):
         leader, index = (name, 0) if leads else (annotations.get(_LEADER, ""), number_of(name.rpartition("-")[2]))
         if leader and index is not None:
-            extra = (
-                size % several and (size - 1) % several == 0
-            )  # the leader is one more than the workers can be divided by
+            # The leader is one more than the workers can be divided by.
+            extra = size % several and (size - 1) % several == 0
             found[SUBGROUP] = _key(leader, str((index - 1 if extra and not leads else index) // several))
     return found | {key: value for key in (GROUP, SUBGROUP) if (value := labels.get(key))}
 

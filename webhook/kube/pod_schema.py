@@ -9,6 +9,7 @@ A unit that reads another field adds one entry.
 """
 
 from collections.abc import Callable
+from types import NoneType
 from typing import Any, Final, NamedTuple, NoReturn, Self
 
 from webhook.errors import BadPod
@@ -43,7 +44,7 @@ class _Checked(NamedTuple):
 STRING = _Scalar((str,), "a string")
 INTEGER = _Scalar((int,), "a whole number")
 BOOLEAN = _Scalar((bool,), "true or false")
-QUANTITY = _Scalar((str, int, float), "a quantity")
+QUANTITY = _Scalar((str, int, float, NoneType), "a quantity")
 STRINGS, QUANTITIES = _MapOf(STRING), _MapOf(QUANTITY)
 Schema = _Scalar | _MapOf | dict[str, Any] | list[Any] | _Checked
 """A dict describes a map with these fields. A list of one schema describes a list of such values."""

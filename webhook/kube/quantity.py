@@ -28,11 +28,13 @@ _SCALE: dict[str, Number] = {
 
 
 @lru_cache(maxsize=8192)  # saves 12 µs per quantity, and a pod has about ten
-def parse_quantity(text: str | int | float) -> Number:
+def parse_quantity(text: str | int | float | None) -> Number:
     """The exact value of a quantity: an int if it is whole, otherwise a Fraction.
 
-    A number is read as JSON would write it. Raises QuantityError where Kubernetes would refuse the quantity.
+    A number is read as JSON would write it, null as 0. Raises QuantityError where Kubernetes would refuse the quantity.
     """
+    if text is None:
+        return 0
     if not isinstance(text, str):
         text = repr(text)
     match = _QUANTITY.fullmatch(text) if len(text) <= _MAX_LENGTH else None

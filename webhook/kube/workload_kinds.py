@@ -2,12 +2,12 @@
 
 The defaults of a policy are made of it: `classes`, `templates.custom` and `placement.gangs.kinds`. It says what the controllers
 create: those of Kubernetes, Kubeflow (notebook_controller.go), KubeRay (BuildPod in pod.go), JobSet, LeaderWorkerSet, DLRover
-(pod_scaler.py), KServe, OME, Grove, Argo and Spark.
+(pod_scaler.py), KServe, OME, Grove and Argo.
 
-To add one: a row, by the source of its controller: what is the controller of the pods, which labels do they get, and does it
-complete the template from elsewhere (`+`)? A field that keeps it from making pods is in `suspended.py`. Then its template and its
-pods in `tests/policy/test_workload_kinds.py`, its resource in `manifests/90-validating.yaml` if it has a template, and `make
-manifests`.
+A kind that is not here has a class too: the policy guesses it by the restart policy of its pods. To add one: a row, by the source
+of its controller: what is the controller of the pods, which labels do they get, and does it complete the template from elsewhere
+(`+`)? A field that keeps it from making pods is in `suspended.py`. Then its template and its pods in
+`tests/policy/test_workload_kinds.py`, its resource in `manifests/90-validating.yaml` if it has a template, and `make manifests`.
 """
 
 from collections.abc import Iterator, Mapping
@@ -78,8 +78,6 @@ batch.volcano.sh         Job                   -           -       Job          
 elastic.iml.github.io    ElasticJob            training    gang    none            elasticjob.dlrover/name \
     template spec.replicaSpecs.*.template
 sagemaker.amazonaws.com  HyperPodPyTorchJob    training    gang    -               - template spec.replicaSpecs.*.template
-sparkoperator.k8s.io     SparkApplication      training    -       Pod             sparkoperator.k8s.io/app-name -
-argoproj.io              Workflow              training    -       -               -              -
 workload.codeflare.dev   AppWrapper            training    several -               -              -
 argoproj.io              Rollout               -           -       ReplicaSet      -              template spec.template
 serving.knative.dev      Service               -           -       ReplicaSet      -              template spec.template
@@ -91,7 +89,6 @@ ome.io                   InferenceService      -           -       ReplicaSet   
     podSpec+ spec.engine spec.decoder spec.router spec.predictor
 ome.io                   InferenceService      -           -       LeaderWorkerSet * \
     podSpec+ spec.engine.leader spec.engine.worker spec.decoder.leader spec.decoder.worker
-ome.io                   InferenceReplica      service     -       -               -              -
 grove.io                 PodClique             service     several -               -              -
 grove.io                 PodCliqueSet          -           -       PodClique       - \
     podSpec spec.template.cliques.*.spec.podSpec

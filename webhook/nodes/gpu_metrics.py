@@ -2,10 +2,10 @@
 
 Secrets, such as a bearer token, are not part of a policy: whoever may edit the policy could send them to any address.
 
-To add a source: `webhook/feeds/<word>.py`, a class with `poll(into)`, which adds every number that there is now, and a function
-`source(wiring)`, which makes one; bound every answer before you read it. `tests/feeds/test_<word>.py`, a server that answers as
-the real one does, and then wrongly. One line in SOURCES, or a fact about the pods that it asks, and `make manifests`. Settings of
-its own are a section of `GpuMetricsSettings`.
+To add a source: a fact about pods with a command. Or `webhook/feeds/<word>.py`, a class with `poll(into)`, which adds every
+number that there is now, and a function `source(wiring)`, which makes one; bound every answer before you read it.
+`tests/feeds/test_<word>.py`, a server that answers as the real one does, and then wrongly. One line in SOURCES, or a fact about
+the pods that it asks, and `make manifests`. Settings of its own are a section of `GpuMetricsSettings`.
 """
 
 from __future__ import annotations
@@ -19,13 +19,13 @@ from pydantic import AfterValidator, BeforeValidator, Field, StringConstraints, 
 from webhook.framework.interface import Settings
 from webhook.text import quoted
 from webhook.vendors.catalogue import every, metric, series_labels
-from webhook.vendors.model import MeasuringPods
+from webhook.vendors.model import Command, MeasuringPods
 
 PODS: Final = {each.source: each for each in every(MeasuringPods)}
 """The pods that a source asks, by its name in the policy."""
 SOURCES: Final[dict[str, str]] = {"prometheus": "", **{name: pods.does for name, pods in PODS.items()}}
 """What each source does, by its name in the policy."""
-_DCGM, _NVIDIA_SMI, *_ = PODS.values()  # those of the first vendor
+_DCGM = next(iter(PODS.values()))
 _UNITS = {"ms": 0.001, "s": 1.0, "m": 60.0, "h": 3600.0}
 _DURATION = re.compile(r"([0-9]{1,6}(?:\.[0-9]{1,3})?)(ms|s|m|h)", re.ASCII)
 _METRIC = re.compile(r"[a-zA-Z_:][a-zA-Z0-9_:]*", re.ASCII)
@@ -53,7 +53,6 @@ Seconds = Annotated[float, BeforeValidator(_seconds), Field(allow_inf_nan=False)
 Percent = Annotated[int, Field(ge=1, le=100, strict=True)]
 Query = Annotated[str, StringConstraints(strip_whitespace=True, max_length=2000)]
 Name = Annotated[str, StringConstraints(pattern=r"^[a-zA-Z_][a-zA-Z0-9_]*$", max_length=100)]
-Namespace = Annotated[str, StringConstraints(pattern=r"^[a-z0-9]([a-z0-9-]*[a-z0-9])?$", max_length=63)]
 
 
 class Queries(Settings):
@@ -79,23 +78,16 @@ class Queries(Settings):
         return self
 
 
-class Dcgm(Settings):
-    """Where the DCGM exporters are."""
+class Pods(Settings):
+    """The pods that the source asks, one on each GPU node; for prometheus the exporters. "" and {} are those of the GPU operator:
+    for nvidiaSmi its device plugin's; the driver's have the label app=nvidia-driver-daemonset."""
 
-    namespace: Namespace = _DCGM.namespace
-    """Only exporters in this namespace are read: in other namespaces anyone could give a pod the same labels."""
-    selector: dict[str, str] = Field(default={"app": _DCGM.app}, min_length=1)
-    """Labels of the exporter pods."""
+    namespace: str = Field(default="", pattern=r"^([a-z0-9]([-a-z0-9]*[a-z0-9])?)?$", max_length=63)
+    """Only pods in this namespace are asked: in other namespaces anyone could give a pod the same labels."""
+    selector: dict[str, str] = {}
+    """Labels of the pods. A command runs in the first container of each."""
     port: int = Field(default=9400, ge=1, le=65535)
-
-
-class NvidiaSmi(Settings):
-    """The pods in which nvidia-smi is run, one on each GPU node. The default is the device plugin's pods; the driver's have the
-    label app=nvidia-driver-daemonset. It needs manifests/components/nvidia-smi."""
-
-    namespace: Namespace = _NVIDIA_SMI.namespace
-    selector: dict[str, str] = Field(default={"app": _NVIDIA_SMI.app}, min_length=1)
-    """Labels of the pods. The first container of each is taken."""
+    """Of exporters."""
 
 
 class Idle(Settings):
@@ -143,7 +135,7 @@ class GpuMetricsSettings(Settings):
     interval: Seconds = Field(default=30.0, ge=1, le=3600)
     """How often metrics are read. Durations: 30s, 5m, 1h; a bare number is seconds."""
     timeout: Seconds = Field(default=10.0, ge=0.1, le=300)
-    """Timeout of one query, of one exporter, or of one nvidia-smi."""
+    """Timeout of one query, of one exporter, or of one command."""
     window: Seconds = Field(default=300.0, ge=1, le=86400)
     """A GPU counts as busy for this long after it was busy, so that a pause between two batches does not look idle."""
     stale_after: Seconds = Field(default=180.0, ge=1, le=86400)
@@ -153,17 +145,23 @@ class GpuMetricsSettings(Settings):
         default=("node", *series_labels("node"), "kubernetes_node", "instance"), min_length=1, max_length=10
     )
     """The labels of a series that may name the node; the first that is present counts. A port is cut off."""
-    dcgm: Dcgm = Dcgm()
-    nvidia_smi: NvidiaSmi = NvidiaSmi()
+    pods: Pods = Pods()
     idle: Idle = Idle()
     busy: Busy = Busy()
     hot: Hot = Hot()
     sick: Sick = Sick()
 
     @property
-    def pods(self) -> Dcgm | NvidiaSmi:
-        """The section that names the pods which report their nodes. Prometheus has series of DCGM exporters."""
-        return self.nvidia_smi if self.source == _NVIDIA_SMI.source else self.dcgm
+    def command(self) -> Command | None:
+        """What the source runs in its pods, which needs the component with the program's name."""
+        return PODS[self.source].command if self.source in PODS else None
+
+    @property
+    def asked(self) -> Pods:
+        """`pods`, with what they are by default. Prometheus has series of the first exporters."""
+        known, pods = PODS.get(self.source, _DCGM), self.pods
+        named = {"namespace": pods.namespace or known.namespace, "selector": pods.selector or {"app": known.app}}
+        return pods.model_copy(update=named)
 
     @model_validator(mode="after")
     def _complete(self) -> GpuMetricsSettings:

@@ -50,7 +50,7 @@ def plans(
     claims = every
     if request.claims:
         if not known:
-            yield Placement((), request.strategy, reason="GPUs only through DRA")
+            yield Placement((), request.strategy, reason="no claim of devices is known here")
             return
         asked = found.asked(request.claims)
         if asked.reason:

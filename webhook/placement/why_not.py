@@ -23,9 +23,11 @@ from webhook.nodes.nodes import GENERAL, Nodes
 from webhook.placement.constraints import Constraints, Mask, matches, matches_any
 from webhook.placement.feasible import EVER, Feasible
 from webhook.text import amount_number, amount_words, bare, listed, nearest, plural, suggestion
+from webhook.vendors.catalogue import machine_domains
 
 NOTHING_SERVED: Final[Mapping[str, DeviceClaim]] = {}
 _OPERATORS: Final = "ask those who run this cluster"
+_OF_MACHINES: Final = machine_domains()
 _MAX_NAMED: Final = 3
 _MAX_LOOKED_AT: Final = 1000
 _MAX_CHARACTERS: Final = 63
@@ -54,6 +56,11 @@ class Search:
 
     def unschedulable(self) -> Iterator[Unschedulable]:
         """Each cause once, missing resources first; nothing if some node could take the pod."""
+        if reasons := list(self._reasons()):
+            of_new_nodes = self._of_new_nodes()
+            yield from [reason._replace(of_new_nodes=of_new_nodes) for reason in reasons]
+
+    def _reasons(self) -> Iterator[Unschedulable]:
         missing = [name for name, _ in self._pod_requests.requests if _may_be_missing(name) and not self._most(name)]
         yield from map(self._on_no_node, missing)
         if any([name in missing or not self._devices(name).any() for name in self._asked]):
@@ -255,6 +262,23 @@ class Search:
         return Unschedulable(
             "taint", "spec.tolerations", seen, wanted, f"Add it if these nodes are for you, or {_OPERATORS}", False
         )
+
+    def _of_new_nodes(self) -> bool:
+        """Whether no node with these GPUs is of the machines that the pod requires by their labels, and no key is a slip."""
+        required = self._constraints.required or ()
+        machine = [
+            expression
+            for expression in (*self._constraints.selector, *(required[0] if len(required) == 1 else ()))
+            if vendor(expression.key) in _OF_MACHINES and expression.operator in ("In", "Exists")
+        ]
+        for key, _, values, _ in machine:
+            near = None if self._nodes.labels.is_anywhere(key) else nearest_label(self._nodes, key, values)
+            if near is not None:
+                return False
+        left = matches(tuple(machine), self._nodes, self._rows) & self._nodes.columns.alive[self._rows]
+        for name in self._asked:
+            left = left & (self._devices(name) > 0)
+        return bool(machine) and not left.any()
 
     # --- words --------------------------------------------------------------------------------------------------------
 

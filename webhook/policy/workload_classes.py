@@ -2,7 +2,7 @@
 
 import re
 from collections.abc import Container, Mapping
-from typing import Annotated, Final
+from typing import Annotated, Final, Literal
 
 from pydantic import AfterValidator, Field
 
@@ -21,7 +21,7 @@ _CRITICAL = f"{CLASS_LABELS}inference-critical"
 _MAX_VALUE = 63
 """Characters in a label value that the API server accepts."""
 ANY: Final = "*"
-"""Among the values of a label: the label is there, with whatever value."""
+"""Among the values of a label: the label is there, with whatever value. Among kinds: any kind."""
 
 
 def _value(value: str) -> str:
@@ -55,10 +55,12 @@ class ClassRule(Settings):
     labels: dict[LabelKey, Values] = {}
     """the pod has one of these labels with one of these values, ["*"] is any value; left out: any pod"""
     owner_kinds: tuple[str, ...] = ()
-    """and the pod belongs to a workload of one of these kinds; left out: any kind, or none. It is the kind of the pod's
-    controller. A label tells the pods of a Notebook or LeaderWorkerSet from those of another StatefulSet, the pods of a
+    """and the pod belongs to a workload of one of these kinds; left out: any kind, or none; ["*"]: any kind. It is the kind of
+    the pod's controller. A label tells the pods of a Notebook or LeaderWorkerSet from those of another StatefulSet, the pods of a
     JobSet from those of another Job, and the pods of a RayService from those of another RayCluster. The pods of a DaemonSet
     are a service: they run until they are removed, and one that is preempted can go to no other node."""
+    restart_policies: tuple[Literal["Always", "OnFailure", "Never"], ...] = ()
+    """and it has one of these restart policies; left out: any. Pods that finish never have Always."""
     namespaces: tuple[str, ...] = _EVERYWHERE
     """and its namespace is entitled to the class: name patterns, or the keys of labels that it has; []: no namespace. The
     pod's author writes the pod's label, so limit the namespaces if classes differ in priority. For a pod that is not
@@ -76,6 +78,8 @@ CLASSES = (
     ClassRule(name="training", labels={"workload-type": ("training", "batch")}),
     ClassRule(name="development", labels={"workload-type": ("development", "notebook")}),
     *[ClassRule(name=name, owner_kinds=kinds_of_class(name)) for name in ("training", "service", "development")],
+    ClassRule(name="training", owner_kinds=(ANY,), restart_policies=("OnFailure", "Never")),
+    ClassRule(name="service", owner_kinds=(ANY,)),
     ClassRule(name="development"),
 )
 
@@ -94,7 +98,9 @@ def classify(
             labelled = True
             if not any([_has(labels, key, values) for key, values in rule.labels.items()]):
                 continue
-        if rule.owner_kinds and kind not in rule.owner_kinds:
+        if rule.owner_kinds and kind not in rule.owner_kinds and not (kind and ANY in rule.owner_kinds):
+            continue
+        if rule.restart_policies and (pod["spec"].get("restartPolicy") or "Always") not in rule.restart_policies:
             continue
         if rule.namespaces == _EVERYWHERE or covers(rule.namespaces, namespace, namespace_labels):
             asked = bool(rule.labels) or not labelled

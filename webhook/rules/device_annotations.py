@@ -1,8 +1,8 @@
 """No annotation asks a container runtime for devices.
 
 CDI, NRI plugins, CRI-O, crun, Kata and gVisor read devices, mounts and hooks from annotations in domains of their own
-(`devices.nri.io/container.main`), and new versions add more. So within these domains only annotations that are known to give no
-device are allowed.
+(`devices.nri.io/container.main`), and new versions add more. So there only annotations that are known to give no device are
+allowed.
 
 Fields read:   metadata.annotations; the keys are compared in lower case
 Refused:       within `domains` or below all keys but those of `harmless`; the keys of `keys`; those of `besideGpu` in a pod
@@ -62,6 +62,8 @@ class DeviceAnnotations(Rule):
         *("irq-load-balancing.crio.io*", "shm-size.crio.io*", "umask.crio.io*", "userns-mode.crio.io*"),
         *("io.kubernetes.cri-o.shmsize", "io.kubernetes.cri-o.umask", "io.kubernetes.cri-o.userns-mode"),
         *("io.kubernetes.cri.rdt-class", "io.kubernetes.cri.blockio-class", "run.oci.keep_original_groups"),
+        *("io.katacontainers.config.hypervisor.default_memory", "io.katacontainers.config.hypervisor.default_vcpus"),
+        "io.katacontainers.config.hypervisor.cc_init_data",
         *annotations("nothing"),
     )
     """Annotations of these domains and keys that give no device (name patterns)."""

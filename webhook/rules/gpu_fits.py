@@ -1,13 +1,14 @@
 """Some node could take the pod if that node were empty.
 
-A pod that asks for more than any node has, or for a label that no node has, stays pending whatever becomes free. It is refused
-if only a larger machine could take it, and nobody adds machines. If a label, a taint or a device plugin may change that, it
-gets a warning, unless `whenItMayChange` says otherwise.
+A pod that asks for more than any node has, or for a label that no node has, stays pending for ever. It is refused if only a
+larger machine could take it, and nobody adds machines. If a label, a taint or a device plugin may change that, it gets a
+warning, unless `whenItMayChange` says otherwise.
 
 Fields read:   the fields that the scheduler reads: resources of all containers, nodeSelector, node affinity, tolerations; the
                claims that spec.resourceClaims names, and claims and their templates when they are created
-Allowed:       a pod that fits on some empty node; GPUs that the policy names in full and no node has now, where nodes may be
-               added; pods of DaemonSets, and those that the default scheduler does not place (nodeName, another scheduler,
+Allowed:       a pod that fits on some empty node; where nodes may be added, GPUs that the policy names in full and no node has
+               now, and pods for machines of which there is none now, by a label that the cloud or Karpenter gives them; pods of
+               DaemonSets, and those that the default scheduler does not place (nodeName, another scheduler,
                scheduling gates, Kueue); all pods while the state of the cluster is not known
 Refused:       more GPUs, CPU or memory than any one node has, where nobody adds nodes
 Warned about:  the same where nodes may be added (some node has a `spec.providerID`, or GPUs by DRA), or where a node may have
@@ -55,7 +56,8 @@ class GpuFits(Rule):
         made_by_controller = pod.owner is not None and not context.template
         may_come = context.cluster.elastic if self.autoscaler is None else self.autoscaler
         for reason in unschedulable:
-            if may_come and reason.cause == "resource" and reason.about in {gpu.name for gpu in context.gpus.names}:
+            of_gpus = reason.cause == "resource" and reason.about in {gpu.name for gpu in context.gpus.names}
+            if may_come and (of_gpus or reason.of_new_nodes):
                 continue  # a pool of such nodes may be empty now
             lenient = self.when_it_may_change == "warn" or made_by_controller or reason.cause == "shared"
             only_warn = lenient and (may_come or not reason.lasting)

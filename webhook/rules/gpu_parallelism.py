@@ -5,7 +5,8 @@ With more processes than GPUs the program fails; with fewer GPUs stay unused.
 Fields read:   command, args and env of containers with whole GPUs; the owner and the replicas of the workload
 Allowed:       a launcher (--nproc_per_node, --num-gpus) with as many processes as GPUs, or with `gpu` or `auto`; a model
                (--tensor-parallel-size) over the GPUs of the container, or of all nodes of --nnodes, alone or multiplied by
-               pipeline and data parallelism; values that are not numbers; an option that occurs twice
+               pipeline and data parallelism; values that are not numbers; an option that occurs twice; a script that gives a
+               program some of the GPUs (CUDA_VISIBLE_DEVICES=$i)
 Warned about:  another number, also in a variable for the option (PET_NPROC_PER_NODE, NUM_SHARD, TENSOR_PARALLEL_SIZE) and in
                WORLD_SIZE of a pod that works alone. If several pods work together (a gang, Ray, MPI), only a number below the
                GPUs of one pod

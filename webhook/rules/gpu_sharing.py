@@ -1,16 +1,17 @@
 """No container asks for more than one share of a shared GPU, or for more than one slice.
 
-Two shares of time-sliced GPUs may be of one GPU. With MPS the device plugin refuses a second share, and the pod fails. A CUDA
-program uses only one slice (MIG).
+Two shares of time-sliced GPUs may be of one GPU. With MPS, and on GKE, the device plugin refuses a second share, and the pod
+fails. A CUDA program uses only one slice (MIG).
 
 Fields read:   spec.containers[*].resources, spec.initContainers[*].resources, spec.nodeSelector
 Allowed:       one share or slice in a container; several partitions of an AMD GPU, or several cores of a chip
-Refused:       more than one share, if the pod selects nodes with MPS
+Refused:       more than one share, if the pod selects nodes with MPS, or with time-sharing of GKE
 Warned about:  more than one share that is time-sliced or of unknown kind; more than one slice
 Not for DRA:   a claim asks for a share in its own way
 
 Source: NVIDIA/k8s-device-plugin, README (sharing.timeSlicing.renameByDefault, failRequestsGreaterThanOne); MIG user guide
-(CUDA_VISIBLE_DEVICES with one instance). What a name stands for on the nodes that a pod selects: webhook/vendors/.
+(CUDA_VISIBLE_DEVICES with one instance); GKE, "About GPU sharing solutions" (UnexpectedAdmissionError). What a name stands for
+on the nodes that a pod selects: webhook/vendors/.
 """
 
 from collections.abc import Iterable

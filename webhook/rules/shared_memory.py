@@ -1,16 +1,15 @@
 """A container with several GPUs has shared memory of more than 64 MiB.
 
-NCCL and the data loaders of PyTorch exchange data by files in /dev/shm, which has 64 MiB. When it is full, NCCL ends with an
-error or hangs, and data loaders die of a bus error. Mount an emptyDir of medium Memory at /dev/shm: no injector does. Its size is
-`sizeLimit`, and what is in it counts against the memory limit of the container.
+NCCL and the data loaders of PyTorch exchange data by files in /dev/shm, which has 64 MiB. If it is full, NCCL ends or hangs, and
+data loaders die of a bus error. Mount an emptyDir of medium Memory at /dev/shm, with a `sizeLimit`: no injector does. What is in
+it counts against the container's memory limit.
 
 Fields read:   whole GPUs of NVIDIA and AMD in spec.containers and initContainers, and their volumeMounts; spec.volumes;
                spec.hostIPC; metadata.annotations
 Allowed:       a memory-backed emptyDir at /dev/shm, or a volume of another kind there; /dev of the node; hostIPC; the annotations
                of `annotations`; fewer GPUs than `gpus`
 Warned about:  no volume at /dev/shm, or an emptyDir on the disk of the node
-Not for:       parts of GPUs; DRA, where the number of GPUs is in the claim; templates of KubeRay, which mounts the volume
-               itself
+Not for:       parts of GPUs; DRA, where the number of GPUs is in the claim; pods of KubeRay, which mounts the volume itself
 
 Source: containerd internal/cri/server/podsandbox (DevShm), CRI-O internal/lib/sandbox (DefaultShmSize), NCCL's troubleshooting
 guide, KubeRay ray-operator/controllers/ray/common/pod.go (addEmptyDir).
@@ -52,7 +51,7 @@ class SharedMemory(Rule):
             for container, whole in pod.whole_gpus
             if whole >= self.gpus and (count := _with_library(container, context)) >= self.gpus
         ]
-        if not many or pod.spec.get("hostIPC") or self._larger_already(pod, context):
+        if not many or pod.spec.get("hostIPC") or self._larger_already(pod):
             return
         on_disk = {v.get("name") for v in pod.spec.get("volumes") or () if _is_on_disk(v)}
         for container, count in many:
@@ -69,9 +68,9 @@ class SharedMemory(Rule):
                 else f"Mount an emptyDir with medium Memory at {_PATH}",
             )
 
-    def _larger_already(self, pod: AskedPod, context: Context) -> bool:
+    def _larger_already(self, pod: AskedPod) -> bool:
         """Whether the container runtime or the controller makes it larger."""
-        if context.template is not None and pod.owner is not None and pod.owner.kind in _MOUNTS_IT:
+        if pod.owner is not None and pod.owner.kind in _MOUNTS_IT:
             return True
         return any([matches_any(self.annotations, key.lower()) for key in pod.annotations])
 

@@ -2,8 +2,7 @@
 
 To add one: a file with facts by the page or source where they were read (`model.py` has their kinds, `tests/toys/` has
 an example), a line here, and `make manifests`. A fact that nobody has read anywhere stays out; `unknown` says what is not known.
-No other file names a vendor, but for those that speak the protocol of one (`tests/vendors/test_named.py` lists them). Of two
-facts about one thing the first counts. All of them are read by `webhook.vendors.catalogue`.
+No other file names a vendor. Of two facts about one thing the first counts. All of them are read by `webhook.vendors.catalogue`.
 """
 
 from webhook.vendors.aks import AKS

@@ -1,4 +1,4 @@
-"""GPU sharing by Alibaba Cloud, and by Tencent's gpu-manager, which is built alike."""
+"""GPU sharing by Alibaba Cloud, and by Tencent's gpu-manager and qGPU, which are built alike."""
 
 from typing import Final
 
@@ -20,5 +20,6 @@ TENCENT: Final = Vendor(
     name="Tencent Cloud",
     facts={
         "https://github.com/tkestack/gpu-manager": (Resource("tencent.com/vcuda-*", "part", vendor="nvidia.com"),),
+        "https://github.com/kubeflow/arena": (Resource("tke.cloud.tencent.com/qgpu-*", "part", vendor="nvidia.com"),),
     },
 )

@@ -36,6 +36,16 @@ def labels(*says: Says) -> tuple[str, ...]:
     return tuple([label.key for label in every(Label) if label.says in says])
 
 
+def machine_domains() -> frozenset[str]:
+    """The domains of the labels that a node has as soon as it is made, since they say what machine it is: those of the vendors
+    whose labels name pools, and of Kubernetes. A key without a domain is here itself."""
+    of_vendors = [
+        [fact for of in each.facts.values() for fact in of if isinstance(fact, Label)] for each in vendors.VENDORS
+    ]
+    made = [label for found in of_vendors if any([each.says == "pool" for each in found]) for label in found]
+    return frozenset(["topology.kubernetes.io", "node.kubernetes.io", *[label.key.partition("/")[0] for label in made]])
+
+
 def resources(*one: One) -> tuple[Resource, ...]:
     """The resources of which one is this."""
     return tuple([resource for resource in every(Resource) if resource.one in one])

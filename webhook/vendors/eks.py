@@ -27,6 +27,10 @@ EKS: Final = Vendor(
             ),
             Unhealthy("sagemaker.amazonaws.com/deep-health-check-status", ("InProgress", "Failed")),
         ),
+        "https://docs.aws.amazon.com/eks/latest/userguide/create-node-pool.html": (
+            Label("eks.amazonaws.com/instance-gpu-name", "model"),
+            Label("eks.amazonaws.com/instance-*", "hardware"),
+        ),
         "https://docs.aws.amazon.com/eks/latest/userguide/managed-node-groups.html": (
             Label("eks.amazonaws.com/nodegroup", "pool"),
         ),

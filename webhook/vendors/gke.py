@@ -4,6 +4,7 @@ from typing import Final
 
 from webhook.vendors.model import Annotation, Divided, Gate, HostPath, Label, Taint, UnnamedNode, Vendor
 
+_STRATEGY: Final = "cloud.google.com/gke-gpu-sharing-strategy"
 _CLIENTS: Final = "cloud.google.com/gke-max-shared-clients-per-gpu"
 
 GKE: Final = Vendor(
@@ -23,9 +24,10 @@ GKE: Final = Vendor(
         ),
         "https://docs.cloud.google.com/kubernetes-engine/docs/concepts/timesharing-gpus": (
             Divided("nvidia.com/gpu", "slice", "cloud.google.com/gke-gpu-partition-size"),
-            Divided("nvidia.com/gpu", "share", "cloud.google.com/gke-gpu-sharing-strategy", into=_CLIENTS),
+            Divided("nvidia.com/gpu", "share", _STRATEGY, "time-sharing", _CLIENTS, refused=True),
+            Divided("nvidia.com/gpu", "share", _STRATEGY, "mps", _CLIENTS, host_ipc=True),
             Divided("nvidia.com/gpu", "share", _CLIENTS, into=_CLIENTS),
-            Label("cloud.google.com/gke-gpu-sharing-strategy", "mode"),
+            Label(_STRATEGY, "mode"),
             Label("cloud.google.com/gke-gpu-partition-size", "mode"),
             Label(_CLIENTS, "mode"),
         ),

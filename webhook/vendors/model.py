@@ -69,6 +69,8 @@ class Divided:
     """The device plugin refuses a pod that asks for two."""
     alone: bool = True
     """A program uses only one of it: a second one in a container is of no use to it."""
+    host_ipc: bool = False
+    """A pod uses it through the IPC namespace of the node, which it has to join."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -316,15 +318,29 @@ class SeriesLabel:
 
 
 @dataclass(frozen=True, slots=True)
+class Command:
+    """`line`: a program and its arguments. For each GPU of its node it prints the name (`named`: a regular expression), the
+    utilisation in percent, used and whole memory in MiB, and degrees Celsius, with commas between. `unknown`, `broken`: what it
+    prints of a value that it does not know, and of a GPU that has to be reset or repaired."""
+
+    line: str
+    named: str
+    unknown: tuple[str, ...]
+    broken: tuple[str, ...]
+
+
+@dataclass(frozen=True, slots=True)
 class MeasuringPods:
-    """Pods that tell what the GPUs of their nodes do. `source`: what asks them, a module of `feeds/` by its name in the policy;
-    `does`: in words. `name`: what they are called. `namespace`, `app`: where they are, and their label of this name."""
+    """Pods that tell what the GPUs of their nodes do. `source`: what asks them, by its name in the policy: a module of `feeds/`,
+    or the one that runs `command`; `does`: in words. `name`: what they are called. `namespace`, `app`: where they are, and their
+    label of this name."""
 
     source: str
     does: str
     name: str
     namespace: str
     app: str
+    command: Command | None = None
 
 
 @dataclass(frozen=True, slots=True)

@@ -5,6 +5,7 @@ from typing import Final
 from webhook.vendors.model import (
     Annotation,
     Collectives,
+    Command,
     CudaImage,
     DeviceClass,
     DeviceMount,
@@ -29,6 +30,12 @@ _GPU: Final = "nvidia.com/gpu"
 _PRODUCT: Final = "nvidia.com/gpu.product"
 _STRATEGY: Final = "nvidia.com/gpu.sharing-strategy"
 _REPLICAS: Final = "nvidia.com/gpu.replicas"
+_SMI: Final = Command(
+    "nvidia-smi --query-gpu=uuid,utilization.gpu,memory.used,memory.total,temperature.gpu --format=csv,noheader,nounits",
+    "GPU-[0-9a-f-]{8,64}",
+    ("[N/A]", "N/A", "[Not Supported]", "[Not Found]", "[Insufficient Permissions]", "[Unknown Error]"),
+    ("[GPU is lost]", "[GPU requires reset]"),
+)
 
 NVIDIA: Final = Vendor(
     name="NVIDIA",
@@ -161,6 +168,7 @@ NVIDIA: Final = Vendor(
                 "pods that have nvidia-smi",
                 "gpu-operator",
                 "nvidia-device-plugin-daemonset",
+                _SMI,
             ),
         ),
     },

@@ -69,5 +69,18 @@ VASTAI: Final = _vendor("Vastai", {_HAMI_NAMES: (Resource("vastaitech.com/va"),)
 REBELLIONS: Final = _vendor(
     "Rebellions", {"https://github.com/RBLN-SW/rbln-container-toolkit": (Resource("rebellions.ai/npu"),)}
 )
+QUALCOMM: Final = _vendor(
+    "Qualcomm", {"https://nrp.ai/documentation/userdocs/ai/qaic": (Resource("qualcomm.com/qaic"),)}
+)
+WINDOWS: Final = _vendor(
+    "GPUs of Windows nodes",
+    {
+        "https://learn.microsoft.com/en-us/azure/aks/use-windows-gpu": (Resource("microsoft.com/directx"),),
+        "https://github.com/TensorWorks/DirectX-Device-Plugins": (
+            Resource("directx.microsoft.com/display"),
+            Resource("directx.microsoft.com/compute"),
+        ),
+    },
+)
 
-OTHERS: Final = (MOORE_THREADS, METAX, ENFLAME, XDXCT, T_HEAD, BIREN, VASTAI, REBELLIONS)
+OTHERS: Final = (MOORE_THREADS, METAX, ENFLAME, XDXCT, T_HEAD, BIREN, VASTAI, REBELLIONS, QUALCOMM, WINDOWS)

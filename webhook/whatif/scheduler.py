@@ -57,9 +57,8 @@ class Scheduler:
     def bind(self, pod: Pod) -> Pod | None:
         """Bind the pod. Returns the pod as it is stored then; None if it waits."""
         s, signature, case = self.situation, signature_of(pod), Case(self.situation, pod)
-        room = s.alive & case.judgement.room(
-            s.nodes, s.rows, s.free
-        )  # most of those that wait find none: they need no more
+        room = s.alive & case.judgement.room(s.nodes, s.rows, s.free)
+        # Most of those that wait find no room: they need no more.
         if signature in self._waiting or not room.any() or causes_before_filtering(case):
             return None
         rows = np.flatnonzero(Filtered(case).able)

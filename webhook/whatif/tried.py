@@ -23,7 +23,7 @@ from webhook.placement.constraints import Mask
 from webhook.placement.placer import Placer
 from webhook.policy.model import Policy
 from webhook.state.gpu_amounts import gpu_number
-from webhook.text import quoted
+from webhook.text import plural, quoted
 from webhook.whatif import offline
 from webhook.whatif.cluster.devices import PodGpus
 from webhook.whatif.cluster.snapshot import Snapshot
@@ -253,8 +253,13 @@ class Admission:
 def _daemons(situation: Situation, tried: Tried, admission: Admission) -> None:
     """Put a pod of a DaemonSet on each node that is for it by its template: the controller does not know what its pods get."""
     names, _ = eligible(situation, as_daemon(tried.verdict.brought))
-    _, fits = eligible(situation, as_daemon(tried.verdict.decided))
+    wider, fits = eligible(situation, as_daemon(tried.verdict.decided))
     tried.pods = len(names)
+    if more := len(wider) - len(names):
+        tried.notes.append(
+            f"no pod is made for {plural(more, 'node')} whose taints its pods would tolerate: add their tolerations to the "
+            "template, which is all that the controller reads"
+        )
     for name in names[:MAX_PODS]:
         each = as_daemon(admission.admit(tried), name)
         if name in fits:

@@ -143,12 +143,12 @@ FORBIDDEN = orjson.dumps({"kind": "Status", "message": 'services "http:p:9090" i
             id="a Prometheus of another cluster",
         ),
         pytest.param(
-            {"source": "dcgm", "dcgm": {"port": 1}},
+            {"source": "dcgm", "pods": {"port": 1}},
             (403, FORBIDDEN),
             "through the API server: no right to get pods/proxy in namespace gpu-operator",
             id="no right to pods/proxy",
         ),
-        pytest.param({"source": "dcgm", "dcgm": {"namespace": "elsewhere"}}, (200, ""), "no running pod with labels {'app': 'nvidia-dcgm-exporter'} in namespace elsewhere", id="no exporter"),
+        pytest.param({"source": "dcgm", "pods": {"namespace": "elsewhere"}}, (200, ""), "no running pod with labels {'app': 'nvidia-dcgm-exporter'} in namespace elsewhere", id="no exporter"),
     ],
 )  # fmt: skip
 async def test_if_metrics_cannot_be_read_one_line_says_why_and_the_rest_is_shown(

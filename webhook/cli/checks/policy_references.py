@@ -61,13 +61,16 @@ def _covers(one: ClassRule, other: ClassRule) -> bool:
     labels = not one.labels or (
         bool(other.labels) and all(_within(values, one.labels.get(key, ())) for key, values in other.labels.items())
     )
-    kinds = not one.owner_kinds or (bool(other.owner_kinds) and set(other.owner_kinds) <= set(one.owner_kinds))
+    kinds = not one.owner_kinds or (bool(other.owner_kinds) and _within(other.owner_kinds, one.owner_kinds))
+    ends = not one.restart_policies or (
+        bool(other.restart_policies) and set(other.restart_policies) <= set(one.restart_policies)
+    )
     namespaces = one.namespaces == _ANY or (bool(other.namespaces) and set(other.namespaces) <= set(one.namespaces))
-    return labels and kinds and namespaces
+    return labels and kinds and ends and namespaces
 
 
 def _within(values: tuple[str, ...], wider: tuple[str, ...]) -> bool:
-    """Whether a label with one of `values` has one of `wider`."""
+    """Whether a label with one of `values` has one of `wider`, or a kind is one of these."""
     return ANY in wider or set(values) <= set(wider)
 
 

@@ -174,14 +174,14 @@ def gpu_metrics(snapshot: Snapshot, policy: Policy) -> All:
     if settings.source == "off":
         return "off in the policy: nodes are ranked by what is allocated"
     if settings.source in PODS:
-        asked = settings.pods
+        asked = settings.asked
         if not any(
             namespace == asked.namespace and asked.selector.items() <= labels_of(pod).items()
             for (namespace, _), pod in snapshot.named("Pod").items()
         ):
             labels = ",".join(f"{key}={value}" for key, value in asked.selector.items())
             text = f"no {PODS[settings.source].name}: no pod with {labels} in namespace {asked.namespace}"
-            return [broken(text, f"correct gpuMetrics.{settings.source} in the policy, or install them")]
+            return [broken(text, "correct gpuMetrics.pods in the policy, or install them")]
     ages = {pod: age for pod, _, age in samples_of(snapshot, "gpu_metrics_age_seconds")}
     if not ages:
         return [unknown(f"whether {settings.source} gives numbers: {snapshot.missing.get('ReplicaMetrics', _SILENT)}")]

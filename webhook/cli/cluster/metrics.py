@@ -21,7 +21,7 @@ from webhook.feeds.access import Access, always
 from webhook.feeds.api import Api
 from webhook.feeds.exporters import Exporters
 from webhook.feeds.gpu_source import SourceFailed, Wiring, http_session, source_of
-from webhook.nodes.gpu_metrics import PODS, GpuMetricsSettings, NvidiaSmi
+from webhook.nodes.gpu_metrics import PODS, GpuMetricsSettings
 from webhook.nodes.utilisation import Reading, Sample
 from webhook.text import quoted
 from webhook.whatif.cluster.measured import Measured
@@ -70,12 +70,12 @@ def with_url(url: str, settings: GpuMetricsSettings) -> GpuMetricsSettings:
 
 def way_to(settings: GpuMetricsSettings, access: Access | None, in_pod: bool, ours: str = NAME) -> Way:
     """The way to reach the source. `ours`: the namespace of the webhook."""
-    if isinstance(settings.pods, NvidiaSmi):
-        return Way(settings, access, f"pods/exec, and to create it, in namespace {settings.nvidia_smi.namespace}")
+    if settings.command:
+        return Way(settings, access, f"pods/exec, and to create it, in namespace {settings.asked.namespace}")
     if in_pod or access is None:
         return Way(settings)
     if settings.source in PODS:
-        return Way(settings, access, f"pods/proxy in namespace {settings.dcgm.namespace}")
+        return Way(settings, access, f"pods/proxy in namespace {settings.asked.namespace}")
     if service := _service(urlsplit(settings.url), ours):
         namespace, path = service
         url = f"{access.base}/api/v1/namespaces/{namespace}/services/{path}"
@@ -100,12 +100,12 @@ async def measure(
     snapshot: Snapshot, settings: GpuMetricsSettings, *, in_pod: bool, within: float | None = None
 ) -> Measured:
     """The GPU metrics of the nodes of the snapshot. `within`: seconds. Raises SourceFailed."""
-    exporters, way = Exporters(settings.pods), way_to(settings, snapshot.access, in_pod, snapshot.release.namespace)
+    exporters, way = Exporters(settings.asked), way_to(settings, snapshot.access, in_pod, snapshot.release.namespace)
     for pod in snapshot.of("Pod"):
-        if pod["metadata"].get("namespace") == settings.pods.namespace:
+        if pod["metadata"].get("namespace") == settings.asked.namespace:
             exporters.seen(pod)
     exporters.listed.set()
-    if isinstance(settings.pods, NvidiaSmi) and way.access is None:
+    if settings.command and way.access is None:
         raise SourceFailed(f"{settings.source} needs an API server; give --kubeconfig FILE")
     try:
         async with asyncio.timeout(within or settings.stale_after):

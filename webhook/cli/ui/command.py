@@ -41,9 +41,8 @@ def ui(
     It is served on 127.0.0.1 only, to those who have its address; for a page on another machine use `ssh -L
     PORT:127.0.0.1:PORT`. `--html FILE` writes it as one file that loads nothing.
     """
-    kinds = (
-        KINDS if html is None else (*dict.fromkeys((*KINDS, *READ)),)
-    )  # a page that is served reads the rest when asked
+    # A page that is served reads the rest when it is asked.
+    kinds = KINDS if html is None else (*dict.fromkeys((*KINDS, *READ)),)
     snapshot = snapshot_of(file, kubeconfig, context, kinds, namespace, needed=("Pod",))
     snapshot.namespace = namespace or snapshot.namespace
     cluster = Cluster(policy, metrics, kubeconfig, context, namespace)

@@ -1,4 +1,4 @@
-"""The output of nvidia-smi, and a pod that answers wrongly. A real API server runs it in tests/e2e/test_nvidia_smi.py; here a
+"""The output of a command, and a pod that answers wrongly. A real API server runs it in tests/e2e/test_nvidia_smi.py; here a
 server speaks its WebSocket protocol, v5.channel.k8s.io."""
 
 import asyncio
@@ -18,11 +18,14 @@ from tests.installed import ROOT
 from tests.waiting import time_passes, until
 from webhook.feeds.access import Access
 from webhook.feeds.api import Api
+from webhook.feeds.command import _MAX_GPUS, _POLLS_WITHOUT, MAX_BYTES, CommandSource, parse_output
 from webhook.feeds.gpu_source import SourceFailed, Wiring, http_session
-from webhook.feeds.nvidia_smi import _MAX_GPUS, _POLLS_WITHOUT, COMMAND, MAX_BYTES, NvidiaSmiSource, parse_output
-from webhook.nodes.gpu_metrics import GpuMetricsSettings
-from webhook.nodes.utilisation import UNKNOWN, NodeUse, Utilisation
+from webhook.nodes.gpu_metrics import PODS, GpuMetricsSettings
+from webhook.nodes.utilisation import UNKNOWN, NodeUse, Reading, Utilisation
+from webhook.vendors.model import Command
 
+COMMAND = PODS["nvidiaSmi"].command
+assert COMMAND is not None
 SETTINGS = GpuMetricsSettings.model_validate({"source": "nvidiaSmi", "timeout": "60s"})
 A, B = (f"GPU-{letter * 8}-1111-2222-3333-444444444444" for letter in "ab")
 IDLE = f"{A}, 0, 4, 81559, 29\n{B}, 0, 4, 81559, 31\n"
@@ -30,7 +33,7 @@ IDLE = f"{A}, 0, 4, 81559, 29\n{B}, 0, 4, 81559, 31\n"
 
 def read(text: str) -> Utilisation:
     into = Utilisation(SETTINGS)
-    for gpu, reading, value in parse_output(text, into.ignored):
+    for gpu, reading, value in parse_output(COMMAND, text, into.ignored):
         into.add("a", gpu, reading, value)
     into.commit(0.0)
     return into
@@ -64,7 +67,8 @@ def test_any_output_is_read_without_an_error(text: str) -> None:
 
 
 def test_the_number_of_gpus_is_bounded() -> None:
-    found = parse_output("".join(f"GPU-{n:08}, 0, 4, 81559, 29\n" for n in range(1000)), Counter())
+    text = "".join(f"GPU-{n:08}, 0, 4, 81559, 29\n" for n in range(1000))
+    found = parse_output(COMMAND, text, Counter())
     assert len({gpu for gpu, *_ in found}) == _MAX_GPUS
 
 
@@ -100,11 +104,24 @@ def test_output_is_read(text: str, expected: NodeUse) -> None:
     assert not into.ignored
 
 
+def test_another_vendor_says_its_command_in_one_fact() -> None:
+    toy = Command("toy-smi --csv", "T[0-9]", ("-",), ("dead",))
+    found = [
+        *parse_output(toy, "T0, 5, -, -, 40\nT1, dead, dead, dead, dead\nGPU-0, 0, 4, 8, 29", ignored := Counter())
+    ]
+    assert {gpu for gpu, *_ in found} == {"T0", "T1"}
+    assert ("T0", Reading.UTILISATION, 5.0) in found
+    assert ("T1", Reading.XID, 1.0) in found
+    assert ignored == {"not toy-smi": 1}
+
+
 def test_the_guard_of_the_component_allows_this_command() -> None:
     guard, binding = yaml.safe_load_all((ROOT / "manifests/components/nvidia-smi/guard.yaml").read_text())
     assert binding["spec"] == {"policyName": guard["metadata"]["name"], "validationActions": ["Deny"]}
     (rule,) = guard["spec"]["validations"]
-    assert "".join(rule["expression"].split()).endswith(f"object.command=={orjson.dumps(COMMAND).decode()}")
+    assert "".join(rule["expression"].split()).endswith(
+        f"object.command=={orjson.dumps(COMMAND.line.split()).decode()}"
+    )
 
 
 # --- over a WebSocket -------------------------------------------------------------------------------------------------
@@ -164,7 +181,7 @@ class Runs:
         return socket
 
     @asynccontextmanager
-    async def source(self, settings: GpuMetricsSettings = SETTINGS) -> AsyncIterator[NvidiaSmiSource]:
+    async def source(self, settings: GpuMetricsSettings = SETTINGS) -> AsyncIterator[CommandSource]:
         async with AsyncExitStack() as stack:
             port = await stack.enter_async_context(served(self.handle))
             access = Access(f"http://127.0.0.1:{port}", None, "Bearer token", None, 60.0)
@@ -176,7 +193,7 @@ class Runs:
             http = await stack.enter_async_context(http_session())
             names = [name.removeprefix("exporter-") for name in self.scripts]
             pods = exporters_of(settings, *[exporter(name, app="nvidia-device-plugin-daemonset") for name in names])
-            yield NvidiaSmiSource(Wiring(settings, http, pods, None, api=api))
+            yield CommandSource(Wiring(settings, http, pods, None, api=api))
 
 
 @pytest.mark.parametrize(
@@ -211,7 +228,7 @@ async def test_the_command_is_run_in_the_first_container_of_each_pod() -> None:
     async with runs.source() as source:
         into = Utilisation(SETTINGS)
         assert await source.poll(into) == {}
-    assert sorted(runs.asked) == [(f"exporter-{node}", list(COMMAND), "first") for node in "ab"]
+    assert sorted(runs.asked) == [(f"exporter-{node}", COMMAND.line.split(), "first") for node in "ab"]
     assert into.gpus == 4
 
 
