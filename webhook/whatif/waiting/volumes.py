@@ -58,11 +58,11 @@ def missing(case: Case) -> Iterator[Cause]:
 
 def in_use(case: Case) -> NodeCheck:
     """All nodes, while another pod has a claim that one pod may have."""
-    s, claims = case.situation, case.situation.snapshot.named("PersistentVolumeClaim")
+    s = case.situation
     alone_in = [
         (name, other)
-        for name in claim_names(case.pod)
-        if _ONE_POD in (claims.get((case.namespace, name), {"spec": {}})["spec"].get("accessModes") or ())
+        for name, claim in _claims(s, case.pod).items()
+        if _ONE_POD in (claim["spec"].get("accessModes") or ())
         for _, other in s.bound
         if other["metadata"]["namespace"] == case.namespace and name in claim_names(other)
     ]
@@ -102,53 +102,26 @@ def _unbound(case: Case, claim: Object, claim_text: str) -> Iterator[Cause]:
 
 def unreachable(case: Case) -> NodeCheck:
     """Nodes that cannot reach the volumes of the pod, or no free volume for its claim."""
-    s, conflicts, unmade = case.situation, dict[str, Mask](), dict[str, str]()
-    claims, volumes = s.snapshot.named("PersistentVolumeClaim"), s.snapshot.named("PersistentVolume")
-    for name in claim_names(case.pod):
-        claim = claims.get((case.namespace, name))
-        if claim is None:
-            continue
-        volume = volumes.get(("", str(claim["spec"].get("volumeName"))))
-        if volume is not None:
-            conflicts[f"volume {bare(volume['metadata']['name'])} of claim {bare(name)}"] = ~_reachable(s, volume)
+    s, reach, unmade = case.situation, dict[str, Mask](), dict[str, str]()
+    for name, claim in _claims(s, case.pod).items():
+        if (volume := _volume_of(s, claim)) is not None:
+            reach[f"volume {bare(volume['metadata']['name'])} of claim {bare(name)}"] = _reachable(s, volume)
         elif claim["status"].get("phase") != "Bound" and "PersistentVolume" not in s.snapshot.missing:
-            storage_class = s.snapshot.named("StorageClass").get(("", str(claim["spec"].get("storageClassName"))), {})
+            storage_class, of = _class_of(s, claim), bare(str(claim["spec"].get("storageClassName")))
             if topologies := storage_class.get("allowedTopologies"):
-                zones = [
-                    {"matchExpressions": [{**each, "operator": "In"} for each in topology["matchLabelExpressions"]]}
-                    for topology in topologies
-                ]
-                of = f"a volume of class {bare(str(claim['spec'].get('storageClassName')))} for claim {bare(name)}"
-                conflicts[of] = ~selected(s, {"nodeSelectorTerms": zones})
+                reach[f"a volume of class {of} for claim {bare(name)}"] = _allowed(s, topologies)
             if storage_class.get("provisioner") == _NO_PROVISIONER:
-                able = [_reachable(s, each) for each in volumes.values() if _suits(each, claim)]
-                if able:
-                    conflicts[f"a free volume for claim {bare(name)}"] = ~np.any(able, axis=0)
+                volumes = s.snapshot.of("PersistentVolume")
+                if able := [_reachable(s, each) for each in volumes if _suits(each, claim)]:
+                    reach[f"a free volume for claim {bare(name)}"] = np.any(able, axis=0)
                 else:
-                    unmade[name] = bare(str(claim["spec"].get("storageClassName")))
-    fails = np.any([np.full_like(s.alive, bool(unmade)), *conflicts.values()], axis=0)
+                    unmade[name] = of
+    passes = np.all([np.full_like(s.alive, not unmade), *reach.values()], axis=0)
 
     def explain(mask: Mask, alone: Mask) -> Iterator[Cause]:
-        for volume_text, away in conflicts.items():
-            if (off := mask & away).any():
-                text, there = f"{volume_text} cannot be reached from {s.where(off)}", s.alive & ~away
-                copied: list[Fix | str] = ["copy the data to a volume elsewhere"]
-                if not there.any():
-                    fixes: list[Fix | str] = [
-                        "create a volume that a node can reach",
-                        "use a StorageClass that provisions them",
-                    ]
-                else:
-                    text = f"{text}: it is on {s.where(there)}"
-                    if not (there & large_enough(case)).any():
-                        never = f"{s.where(there)} could never take the pod"
-                        fixes = [f"copy the data to a volume that {s.where(off)} can reach: {never}"]
-                    elif not (there & ~unselected(case)).any():
-                        anywhere = with_spec(without_affinity(case.pod, "nodeAffinity"), nodeSelector={})
-                        fixes = [Fix(f"let the pod run on {s.where(there)}", pod=anywhere), *copied]
-                    else:
-                        fixes = [f"make room on {s.where(there)}", *copied]
-                yield s.cause("volumeNodeConflict", text, off, np.zeros_like(off), *fixes)
+        for volume_text, there in reach.items():
+            if (off := mask & ~there).any():
+                yield _elsewhere(case, volume_text, off, s.alive & there)
         for name, of in unmade.items():
             text = (
                 f"no volume suits claim {bare(name)}, and class {of} makes none: its provisioner is {_NO_PROVISIONER}"
@@ -157,7 +130,30 @@ def unreachable(case: Case) -> NodeCheck:
             only = alone & (len(unmade) == 1)
             yield s.cause("volumeNodeConflict", text, mask, only, fix, "name a class that makes them")
 
-    return NodeCheck(s.alive & fails, explain)
+    return NodeCheck(s.alive & ~passes, explain)
+
+
+def _elsewhere(case: Case, volume_text: str, off: Mask, there: Mask) -> Cause:
+    """The cause for nodes that cannot reach a volume. `there`: those that can."""
+    s = case.situation
+    text = f"{volume_text} cannot be reached from {s.where(off)}"
+    if there.any():
+        text = f"{text}: it is on {s.where(there)}"
+    return s.cause("volumeNodeConflict", text, off, np.zeros_like(off), *_brought_together(case, off, there))
+
+
+def _brought_together(case: Case, off: Mask, there: Mask) -> list[Fix | str]:
+    """What brings the pod to its volume, on the nodes `there`, or the volume to the pod."""
+    s, copied = case.situation, "copy the data to a volume elsewhere"
+    if not there.any():
+        return ["create a volume that a node can reach", "use a StorageClass that provisions them"]
+    if not (there & large_enough(case)).any():
+        never = f"{s.where(there)} could never take the pod"
+        return [f"copy the data to a volume that {s.where(off)} can reach: {never}"]
+    if not (there & ~unselected(case)).any():
+        anywhere = with_spec(without_affinity(case.pod, "nodeAffinity"), nodeSelector={})
+        return [Fix(f"let the pod run on {s.where(there)}", pod=anywhere), copied]
+    return [f"make room on {s.where(there)}", copied]
 
 
 def _mounting(case: Case, name: str, instead: str) -> Pod:
@@ -200,27 +196,23 @@ def limits(case: Case) -> NodeCheck:
 def storage(case: Case) -> NodeCheck:
     """Nodes with too little storage for a volume that is made when the pod has its node. Drivers that do not say what they have
     make any (volumebinding/binder.go, hasEnoughCapacity)."""
-    s, claims = case.situation, case.situation.snapshot.named("PersistentVolumeClaim")
-    short = dict[str, tuple[Mask, str]]()
-    for name in claim_names(case.pod) if s.snapshot.of("CSIStorageCapacity") or s.snapshot.of("CSIDriver") else ():
-        claim = claims.get((case.namespace, name))
-        if claim is not None and not claim["spec"].get("volumeName") and claim["status"].get("phase") != "Bound":
-            of = s.snapshot.named("StorageClass").get(("", str(claim["spec"].get("storageClassName"))), {})
-            if (found := _too_little(s, claim, of)) is not None:
-                short[name] = found
+    s, short = case.situation, list[tuple[str, Object, Mask, str]]()
+    are_limited = s.snapshot.of("CSIStorageCapacity") or s.snapshot.of("CSIDriver")
+    for name, claim in _claims(s, case.pod).items() if are_limited else ():
+        unbound = not claim["spec"].get("volumeName") and claim["status"].get("phase") != "Bound"
+        if unbound and (found := _too_little(s, claim, _class_of(s, claim))) is not None:
+            short.append((name, claim, *found))
 
     def explain(mask: Mask, alone: Mask) -> Iterator[Cause]:
-        for name, (small, most) in short.items():
+        for name, claim, small, most in short:
             if (off := mask & small).any():
-                claim = claims[case.namespace, name]
                 which = f"{bare(_storage_asked(claim))} of class {bare(str(claim['spec'].get('storageClassName')))}"
                 text = f"no volume of {which} can be made for claim {bare(name)} on {s.where(off)}: at most {bare(most)} there"
                 less, other = "ask for less storage in a new claim", "name another class in a new claim"
                 yield s.cause("volumeNodeConflict", text, off, np.zeros_like(off), less, other)
 
-    return NodeCheck(
-        s.alive & np.any([np.zeros_like(s.alive), *[small for small, _ in short.values()]], axis=0), explain
-    )
+    fails = np.any([np.zeros_like(s.alive), *[small for _, _, small, _ in short]], axis=0)
+    return NodeCheck(s.alive & fails, explain)
 
 
 def _too_little(s: Situation, claim: Object, storage_class: Object) -> tuple[Mask, str] | None:
@@ -238,6 +230,15 @@ def _too_little(s: Situation, claim: Object, storage_class: Object) -> tuple[Mas
     less = [amount for amount, _ in there if parse_quantity(amount) < size]
     able = _within_topologies(s, [topology for amount, topology in there if parse_quantity(amount) >= size])
     return ~able, max(less, key=parse_quantity, default="nothing")
+
+
+def _allowed(s: Situation, topologies: Iterable[Object]) -> Mask:
+    """The nodes in the allowedTopologies of a StorageClass."""
+    terms = [
+        {"matchExpressions": [{**each, "operator": "In"} for each in topology["matchLabelExpressions"]]}
+        for topology in topologies
+    ]
+    return selected(s, {"nodeSelectorTerms": terms})
 
 
 def _within_topologies(s: Situation, topologies: Iterable[Object]) -> Mask:
@@ -274,17 +275,28 @@ def _volumes_by_driver(s: Situation, pod: Pod) -> dict[str, set[str]]:
     """The handles of the pod's CSI volumes by driver. A claim that is not bound counts for the driver of its class
     (nodevolumelimits/csi.go, getCSIDriverInfoFromSC)."""
     by_driver: dict[str, set[str]] = {}
-    classes = s.snapshot.named("StorageClass")
-    claims, volumes = s.snapshot.named("PersistentVolumeClaim"), s.snapshot.named("PersistentVolume")
-    for name in claim_names(pod):
-        claim = claims.get((pod["metadata"]["namespace"], name), {"spec": {}})
-        volume = volumes.get(("", str(claim["spec"].get("volumeName"))), {"spec": {}})
-        if csi := volume["spec"].get("csi"):
+    for claim in _claims(s, pod).values():
+        volume = _volume_of(s, claim)
+        if volume is not None and (csi := volume["spec"].get("csi")):
             by_driver.setdefault(csi["driver"], set()).add(csi["volumeHandle"])
         elif not claim["spec"].get("volumeName"):
-            of = classes.get(("", str(claim["spec"].get("storageClassName"))), {}).get("provisioner")
-            by_driver.setdefault(str(of), set()).add(f"{pod['metadata']['namespace']}/{name}")
+            by_driver.setdefault(str(_class_of(s, claim).get("provisioner")), set()).add(full_name(claim))
     return by_driver
+
+
+def _claims(s: Situation, pod: Pod) -> dict[str, Object]:
+    """By name, the claims of the pod that exist."""
+    claims, namespace = s.snapshot.named("PersistentVolumeClaim"), pod["metadata"]["namespace"]
+    return {name: claims[namespace, name] for name in claim_names(pod) if (namespace, name) in claims}
+
+
+def _volume_of(s: Situation, claim: Object) -> Object | None:
+    return s.snapshot.named("PersistentVolume").get(("", str(claim["spec"].get("volumeName"))))
+
+
+def _class_of(s: Situation, claim: Object) -> Object:
+    """The StorageClass of a claim; {} if it is not known."""
+    return s.snapshot.named("StorageClass").get(("", str(claim["spec"].get("storageClassName"))), {})
 
 
 def _reachable(s: Situation, volume: Object) -> Mask:
