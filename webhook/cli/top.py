@@ -125,7 +125,6 @@ def top(
                 say(why_not_since(snapshot), "dim")
         elif sums and metrics is None and (file or rules.file.gpu_metrics.source == "off"):
             say(why_not_measured(file, rules), "dim")
-        return
 
     repeated(refresh, watch=watch, from_file=file is not None)
 

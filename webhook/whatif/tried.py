@@ -104,27 +104,21 @@ def try_pods(snapshot: Snapshot, policy: Policy, planned: Iterable[Planned], *, 
     found, errors, quotas = list[Tried](), list[BadInput](), Quotas(snapshot)
     for plan in planned:
         try:
-            found.append(tried := admission.tried(plan))
-            decided = tried.verdict.mutated
-            serves = tried.verdict.asked and policy.spreads(decided.profile, decided.workload)
-            if lacks := before.budgets.lacks(tried.verdict.decided, tried.pods, serves=serves):
-                tried.notes.append(lacks)
+            tried = admission.tried(plan)
         except BadInput as error:
             errors.append(error)
             continue
-        if places and not tried.refused:
-            if plan.of.startswith("daemonset/"):
-                _daemons(situation, tried, admission)
-            else:
-                for _ in range(tried.pods):
-                    if (cause := quotas.take(tried.verdict.decided)) is not None:
-                        tried.kept = cause
-                        tried.waiting += [tried.verdict.decided] * (tried.pods - tried.created)
-                        break
-                    tried.created += 1
-                    queue.append((pod := admission.admit(tried), tried))
-                    if not plan.of.startswith("pod/"):
-                        situation.names_of.tried[pod["metadata"]["uid"]] = plan.of
+        found.append(tried)
+        decided = tried.verdict.mutated
+        serves = tried.verdict.asked and policy.spreads(decided.profile, decided.workload)
+        if lacks := before.budgets.lacks(tried.verdict.decided, tried.pods, serves=serves):
+            tried.notes.append(lacks)
+        if not places or tried.refused:
+            continue
+        if plan.of.startswith("daemonset/"):
+            _daemons(situation, tried, admission)
+        else:
+            queue += [(pod, tried) for pod in _created(situation, tried, admission, quotas)]
     queue.sort(key=lambda queued: -priority_of(queued[0]))  # PrioritySort: by priority, then by age
     for pod, of in queue:
         bound = scheduler.bind(pod)
@@ -142,18 +136,18 @@ def try_pods(snapshot: Snapshot, policy: Policy, planned: Iterable[Planned], *, 
         each.causes += diagnosis.of(unbound[0]).causes if unbound else []
         on = each.bound.keys() & before.unhealthy
         each.notes += [sick_words(sorted(on))] if on else []
-    gpus: dict[str, dict[str, dict[str, int | float]]] = {
-        name: {
-            **{
-                key: {"before": _free(before, name, one), "after": _free(situation, name, one)}
-                for key, one in zip(FREE, GPU_KINDS, strict=True)
-                if one == "whole" or _parts_of(before, name, one).any()
-            },
-            "wholeNodes": {"before": len(whole_nodes(before, name)), "after": len(whole_nodes(situation, name))},
-        }
-        for name in sorted(before.gpus.of)
+    return Outcome(found, {name: _gpus(before, situation, name) for name in sorted(before.gpus.of)}, waited, errors)
+
+
+def _gpus(before: Situation, after: Situation, resource: str) -> dict[str, dict[str, int | float]]:
+    """What `Outcome.gpus` says of a resource."""
+    found: dict[str, dict[str, int | float]] = {
+        key: {"before": _free(before, resource, one), "after": _free(after, resource, one)}
+        for key, one in zip(FREE, GPU_KINDS, strict=True)
+        if one == "whole" or _parts_of(before, resource, one).any()
     }
-    return Outcome(found, gpus, waited, errors)
+    found["wholeNodes"] = {"before": len(whole_nodes(before, resource)), "after": len(whole_nodes(after, resource))}
+    return found
 
 
 def whole_nodes(s: Situation, resource: str | None = None) -> list[str]:
@@ -248,6 +242,21 @@ class Admission:
         now = bound or {**pod, "status": {**pod["status"], **_UNSCHEDULABLE}}
         for each in (*(reservations(bound) if bound else ()), now):
             self._state.pod_seen(each, self._now)
+
+
+def _created(situation: Situation, tried: Tried, admission: Admission, quotas: Quotas) -> Iterator[Pod]:
+    """The pods as they are stored: as many as the quotas of the namespace let be created."""
+    decided, of = tried.verdict.decided, tried.plan.of
+    for _ in range(tried.pods):
+        if (cause := quotas.take(decided)) is not None:
+            tried.kept = cause
+            tried.waiting += [decided] * (tried.pods - tried.created)
+            return
+        tried.created += 1
+        pod = admission.admit(tried)
+        if not of.startswith("pod/"):
+            situation.names_of.tried[pod["metadata"]["uid"]] = of
+        yield pod
 
 
 def _daemons(situation: Situation, tried: Tried, admission: Admission) -> None:

@@ -26,7 +26,7 @@ from webhook.placement.placer import Placer
 from webhook.policy.model import DEFAULT_PROFILE, Policy
 from webhook.text import bare, listed, plural
 from webhook.whatif.cluster.report import asks_for_gpus, workload_name
-from webhook.whatif.cluster.snapshot import CLAIMS, ENGINE, FINISHED, Snapshot
+from webhook.whatif.cluster.snapshot import CLAIMS, ENGINE, FINISHED, Object, Snapshot
 from webhook.whatif.disruption import Budgets
 from webhook.whatif.manifests import Planned, planned_in
 from webhook.whatif.names import Names
@@ -149,48 +149,54 @@ def live(
     for name in [namespace] if namespace else list(namespaces) if everywhere else ():
         labels = {PROFILE_LABEL: DEFAULT_PROFILE, **namespaces.get(name, {})}
         snapshot.state.seen("namespaces", {"metadata": {"name": name, "labels": labels}}, snapshot.taken)
-    view, waiting = snapshot.state.view(snapshot.taken), dict[tuple[str, str], Pod]()
+    view = snapshot.state.view(snapshot.taken)
 
-    def pods() -> Iterator[Entry]:
-        for pod in snapshot.of("Pod"):
-            here, done = pod["metadata"]["namespace"], pod["status"].get("phase") in FINISHED
-            if namespace not in (None, here) or done or not opted_in(here, view) or not matches(labels_of(pod)):
-                continue
-            if before is None and record_of(pod):
-                continue
-            if not pod["spec"].get("nodeName"):
-                waiting.setdefault((here, workload_name(pod)), pod)
-            (read,) = documents(orjson.dumps(as_submitted(pod)), pod["metadata"]["name"])
-            if isinstance(read, BadInput):
-                yield read
-            else:
-                yield Planned(read, workload_name(pod), 1)
+    def asked(obj: Object) -> bool:
+        here = obj["metadata"]["namespace"]
+        return namespace in (None, here) and opted_in(here, view) and matches(labels_of(obj))
 
-    def stopped() -> Iterator[Entry]:
-        """The pods that workloads without any would make: what is suspended, has 0 replicas, or is a CronJob."""
-        names = Names(snapshot)
-        have = {names.top(pod) for pod in snapshot.of("Pod")}
-        for obj in [obj for kind in WORKLOADS for obj in snapshot.of(kind)]:
-            here, name = obj["metadata"]["namespace"], obj["metadata"]["name"]
-            if namespace not in (None, here) or not opted_in(here, view) or not matches(labels_of(obj)):
-                continue
-            if not (controller_reference(obj) or finished(obj) or f"{obj['kind'].lower()}/{name} in {here}" in have):
-                yield from planned_in(orjson.dumps(obj), name, after, here)
-
-    entries = pods() if before is None and not (namespace or everywhere) else chain(pods(), stopped())
-    found, _, errors = compared(entries, policies, snapshot, chooses=False)
+    pods = [
+        pod
+        for pod in snapshot.of("Pod")
+        if pod["status"].get("phase") not in FINISHED and asked(pod) and not (before is None and record_of(pod))
+    ]
+    stopped = _stopped(snapshot, after, asked) if before is not None or namespace or everywhere else ()
+    found, _, errors = compared(chain(map(_planned, pods), stopped), policies, snapshot, chooses=False)
     for error in errors:
         say(f"warning: not read: {error}", "yellow")
+    waiting = [pod for pod in pods if not pod["spec"].get("nodeName")]
     if waiting and not snapshot.missing.keys() & {"Node", "Pod"}:
-        situation, starts = Situation(snapshot, after), dict[tuple[str, bytes], bool]()
-        for each in found:
-            pod = waiting.get((each["namespace"], each["workload"]))
-            if pod is not None and each["change"] != "refused" and asks_for_gpus(pod, after):
-                made_by = owner(pod)
-                if (signature := (made_by.kind if made_by else "", signature_of(pod))) not in starts:
-                    starts[signature] = would_start(situation, pod)
-                each["starts"] = starts[signature]
+        _say_which_start(found, waiting, Situation(snapshot, after))
     return found
+
+
+def _planned(pod: Pod) -> Entry:
+    (read,) = documents(orjson.dumps(as_submitted(pod)), pod["metadata"]["name"])
+    return read if isinstance(read, BadInput) else Planned(read, workload_name(pod), 1)
+
+
+def _stopped(snapshot: Snapshot, policy: Policy, asked: Callable[[Object], bool]) -> Iterator[Entry]:
+    """The pods that workloads without any would make: what is suspended, has 0 replicas, or is a CronJob."""
+    names = Names(snapshot)
+    have = {names.top(pod) for pod in snapshot.of("Pod")}
+    for obj in [obj for kind in WORKLOADS for obj in snapshot.of(kind) if asked(obj)]:
+        here, name = obj["metadata"]["namespace"], obj["metadata"]["name"]
+        if not (controller_reference(obj) or finished(obj) or f"{obj['kind'].lower()}/{name} in {here}" in have):
+            yield from planned_in(orjson.dumps(obj), name, policy, here)
+
+
+def _say_which_start(found: list[dict[str, Any]], waiting: list[Pod], situation: Situation) -> None:
+    """Add to each entry of pods that wait whether they would start."""
+    first_of, starts = dict[tuple[str, str], Pod](), dict[tuple[str, bytes], bool]()
+    for pod in waiting:
+        first_of.setdefault((pod["metadata"]["namespace"], workload_name(pod)), pod)
+    for each in found:
+        first = first_of.get((each["namespace"], each["workload"]))
+        if first is not None and each["change"] != "refused" and asks_for_gpus(first, situation.policy):
+            made_by = owner(first)
+            if (signature := (made_by.kind if made_by else "", signature_of(first))) not in starts:
+                starts[signature] = would_start(situation, first)
+            each["starts"] = starts[signature]
 
 
 def compared(
