@@ -4,11 +4,10 @@ from collections import Counter
 from typing import Any, Final
 
 from webhook.admission import words
-from webhook.kube.pod import Pod
+from webhook.kube.pod import FINISHED, Pod
 from webhook.kube.record import record_of
 from webhook.text import bare, listed, plural
 from webhook.whatif.cluster.report import workload_name
-from webhook.whatif.cluster.snapshot import FINISHED
 
 _BOUND: Final = {
     "first": "on the node that was chosen",

@@ -22,8 +22,8 @@ from webhook.kube.device_tree import Facts
 from webhook.kube.other_gpus import is_gpu_driver
 from webhook.kube.quantity import Number, parse_quantity
 from webhook.kube.stores import Grouped
+from webhook.kube.taints import KEEPS_AWAY
 
-_KEEPS_AWAY: Final = ("NoSchedule", "NoExecute")
 _MAX_TAINTS: Final = 16
 """Maximum number of taints that rules give to one device, as many as a driver may publish (DeviceTaintsMaxLength)."""
 Selected = tuple[str, str, str]
@@ -38,7 +38,7 @@ Counters = tuple[tuple[str, str, Number], ...]
 
 def taint_of(taint: Mapping[str, Any]) -> DeviceTaint | None:
     """A taint of a device; None if it keeps no pod away."""
-    if taint.get("effect") not in _KEEPS_AWAY:
+    if taint.get("effect") not in KEEPS_AWAY:
         return None
     return DeviceTaint(str(taint.get("key")), str(taint.get("value") or ""), str(taint["effect"]))
 

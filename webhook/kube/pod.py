@@ -24,10 +24,10 @@ NODE_CHOICE, INJECTION, OFF = "gpu-admission.io/node-choice", "gpu-admission.io/
 PROFILE_LABEL = "gpu-admission.io/profile"
 """The namespace label that opts in. Its value names a profile."""
 KUEUE = "kueue.x-k8s.io/queue-name"
+"""The label by which Kueue manages a pod."""
 OF_KUEUE = (KUEUE, "kueue.x-k8s.io/managed", "kueue.x-k8s.io/pod-group-name")
 """Labels of pods that Kueue manages. It writes the first two itself where a namespace has a default queue; of the pods of a group
 it compares the specs (pkg/controller/jobs/pod/pod_webhook.go)."""
-"""The label by which Kueue manages a pod."""
 PREFERRED = "preferredDuringSchedulingIgnoredDuringExecution"
 """The affinity field with terms that only add to a node's score."""
 REQUIRED = "requiredDuringSchedulingIgnoredDuringExecution"
@@ -39,6 +39,8 @@ _STEMS = {"gpu", *[each.name.removesuffix("*").lower() for each in resources("wh
 GPU_WORDS = tuple([stem for stem in sorted(_STEMS) if not any([other in stem for other in _STEMS - {stem}])])
 """Parts of the names of resources for GPUs and their like, of all vendors, in lower case."""
 SCHEDULER = "default-scheduler"
+FINISHED = frozenset(("Succeeded", "Failed"))
+"""The phases of pods that have ended."""
 MAX_NAME = 253
 """Maximum length of a name or label value that is kept."""
 CONTAINER_LISTS = ("initContainers", "containers", "ephemeralContainers")

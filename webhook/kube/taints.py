@@ -15,6 +15,8 @@ TaintKind = Literal["condition", "leaving", "starting", "gpu", "other"]
 condition: something is wrong there, and the taint goes when it is repaired. leaving: the node will soon be removed. starting: a
 program on the node is not ready yet. gpu: it keeps pods without GPUs away. other: who runs the cluster keeps it for some pods.
 """
+KEEPS_AWAY: Final = ("NoSchedule", "NoExecute")
+"""The effects of taints that keep pods away from the node."""
 Tolerated = tuple[str, str | None, str]
 """Key, value and effect of taints: "" means any key and any effect, None any value."""
 

@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 
 from webhook.framework.cluster_view import Expression
 from webhook.kube.pod import PREFERRED, REQUIRED
-from webhook.kube.taints import CORDON, Taint, Tolerated, matched, tolerates
+from webhook.kube.taints import CORDON, KEEPS_AWAY, Taint, Tolerated, matched, tolerates
 from webhook.nodes.nodes import Nodes
 from webhook.nodes.table import Rows
 
@@ -26,7 +26,6 @@ _MAX_KEYS = 16
 _MAX_VALUES = 4096
 _MAX_WEIGHT = 100  # the API server refuses other weights, but later than this webhook
 _MAX_TOLERATIONS = 256
-_BLOCKING = ("NoSchedule", "NoExecute")
 _DIGITS = re.compile(r"[0-9]{1,63}", re.ASCII)
 
 
@@ -42,7 +41,7 @@ class Constraints(NamedTuple):
 
     def admits(self, taint: Taint) -> bool:
         """Whether a taint does not keep the pod away: it is soft or tolerated."""
-        return taint.effect not in _BLOCKING or self.tolerates(taint)
+        return taint.effect not in KEEPS_AWAY or self.tolerates(taint)
 
     def tolerates(self, taint: Taint) -> bool:
         return tolerates(self.tolerations, taint)

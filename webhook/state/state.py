@@ -15,7 +15,7 @@ from webhook.devices.sources import SOURCES, shared_claims
 from webhook.framework.cluster_view import MetricsStatus, Placement
 from webhook.kube.asked import AskedPod, identity_of
 from webhook.kube.other_gpus import asks_for_part
-from webhook.kube.pod import DECISION, PROFILE_LABEL, annotations_of, is_made_for_a_node, namespace_of, pod_id
+from webhook.kube.pod import DECISION, FINISHED, PROFILE_LABEL, annotations_of, is_made_for_a_node, namespace_of, pod_id
 from webhook.kube.pod_requests import PodRequests, counted_requests, has_extended_resource
 from webhook.kube.record import ranked_nodes, record_of
 from webhook.kube.stores import Answers, Grouped
@@ -43,8 +43,6 @@ from webhook.state.objects import (
 from webhook.state.view import StateView
 
 Object = Mapping[str, Any]
-
-_FINISHED = frozenset(("Succeeded", "Failed"))
 
 
 class ClusterState:
@@ -132,7 +130,7 @@ class ClusterState:
         """A pod was added or changed. Finished pods use nothing; terminating ones count until they are deleted."""
         metadata, spec, status = pod["metadata"], pod["spec"], pod.get("status") or {}
         uid = pod_id(metadata)
-        if status.get("phase") in _FINISHED:
+        if status.get("phase") in FINISHED:
             if uid in self.pods and (reason := status.get("reason")):
                 node = self.nodes.columns.name[self.pods[uid][0]]
                 self.nodes.rejections.failed(namespace_of(pod), node, str(reason), now)

@@ -6,14 +6,14 @@ from typing import Any, Final, NamedTuple
 
 from webhook.kube.kinds import GROUPS
 from webhook.kube.owners import BETWEEN
-from webhook.kube.pod import Pod
+from webhook.kube.pod import FINISHED, Pod
 from webhook.kube.suspended import FIELDS
 from webhook.policy.model import Policy
 from webhook.state.gpu_amounts import gpu_number
 from webhook.text import plural
 from webhook.whatif.cluster.devices import PodGpus
 from webhook.whatif.cluster.report import workload_name
-from webhook.whatif.cluster.snapshot import CLAIMS, ENGINE, FINISHED, Object, Snapshot, created
+from webhook.whatif.cluster.snapshot import CLAIMS, ENGINE, Object, Snapshot, created
 from webhook.whatif.names import Names
 from webhook.whatif.waiting.causes import Cause
 from webhook.whatif.waiting.diagnosis import UNLOOKED, UNTRIED, Diagnosis, Findings

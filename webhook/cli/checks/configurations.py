@@ -7,7 +7,7 @@ from importlib.resources import files
 from typing import Any, Final
 
 from webhook.cli.checks.result import All, broken, opted_in, warn
-from webhook.export.matching import NEEDED, OTHERS, UPDATES, conditions_for, lacking
+from webhook.export.matching import MUTATE, NEEDED, OTHERS, UPDATES, conditions_for, lacking
 from webhook.kube.selectors import matches
 from webhook.kube.yaml import parse_documents
 from webhook.policy.model import Policy
@@ -19,14 +19,13 @@ from webhook.whatif.offline import load_policy
 MUTATING: Final = "MutatingWebhookConfiguration"
 VALIDATING: Final = "ValidatingWebhookConfiguration"
 KINDS: Final = (MUTATING, VALIDATING)
-MUTATE_HOOK: Final = "mutate.gpu-admission.io"
 _MANIFESTS: Final = {MUTATING: "80-mutating.yaml", VALIDATING: "90-validating.yaml"}
 _CHECKED_BY_OTHERS: Final = ("name", "clientConfig", "matchConditions")
 """Fields of a webhook that other checks compare."""
 _POD_GROUPS: Final = "gpu-admission-pod-groups"
 """Our own MutatingAdmissionPolicy, of the component `pod-groups`."""
 _DEVICE_CONDITION: Final = "asks-for-a-device"
-"""The match condition of MUTATE_HOOK that the component `every-pod` removes."""
+"""The match condition of MUTATE that the component `every-pod` removes."""
 
 
 def hooks_of(snapshot: Snapshot, kind: str) -> dict[str, Object]:
@@ -128,7 +127,7 @@ def match_conditions(snapshot: Snapshot, policy: Policy) -> All:
         hooks, shipped = hooks_of(snapshot, kind), _shipped(snapshot.release.namespace, kind)
         for name in hooks.keys() & shipped.keys():
             seen, wanted = _conditions(hooks[name]), _conditions(shipped[name])
-            if name == MUTATE_HOOK and _DEVICE_CONDITION not in seen:
+            if name == MUTATE and _DEVICE_CONDITION not in seen:
                 every_pod = True
                 wanted.pop(_DEVICE_CONDITION)
             if name in (OTHERS, UPDATES) and seen == of_policy[name]:
@@ -206,7 +205,7 @@ def other_webhooks(snapshot: Snapshot, policy: Policy) -> All:
         )
     )
     before, after = [name for name in names if name < NAME], [name for name in names if name > NAME]
-    again = hooks_of(snapshot, MUTATING).get(MUTATE_HOOK, {}).get("reinvocationPolicy") == "IfNeeded"
+    again = hooks_of(snapshot, MUTATING).get(MUTATE, {}).get("reinvocationPolicy") == "IfNeeded"
     order = f"before us: {listed(before) or 'none'}; after us: {listed(after) or 'none'}"
     if after and not again:
         return [

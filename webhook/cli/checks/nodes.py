@@ -6,17 +6,16 @@ import numpy as np
 
 from webhook.cli.checks.result import All, broken, ok, opted_in, warn
 from webhook.kube.gpus import DIVIDED
-from webhook.kube.pod import Pod
+from webhook.kube.pod import FINISHED, Pod
 from webhook.kube.record import record_of
+from webhook.kube.taints import KEEPS_AWAY
 from webhook.policy.model import Policy
 from webhook.text import listed, plural
 from webhook.vendors.catalogue import taints
 from webhook.whatif.cluster.report import asks_for_gpus, gpu_nodes, healths, stays
-from webhook.whatif.cluster.snapshot import FINISHED, Snapshot
+from webhook.whatif.cluster.snapshot import Snapshot
 from webhook.whatif.disruption import CREATE_BUDGET, Budgets
 from webhook.whatif.names import Names
-
-_KEEP_AWAY: Final = ("NoSchedule", "NoExecute")
 
 
 def health(snapshot: Snapshot, policy: Policy) -> All:
@@ -41,7 +40,7 @@ def pods_without_gpus(snapshot: Snapshot, policy: Policy) -> All:
     untainted = [
         name
         for name in gpu_nodes(snapshot, policy)
-        if not any(taint.get("effect") in _KEEP_AWAY for taint in snapshot.nodes[name]["spec"].get("taints") or ())
+        if not any(taint.get("effect") in KEEPS_AWAY for taint in snapshot.nodes[name]["spec"].get("taints") or ())
     ]
     counts = {
         name: sum(not stays(pod) and not asks_for_gpus(pod, policy) for pod in snapshot.pods_on.get(name, ()))

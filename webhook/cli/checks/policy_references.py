@@ -9,13 +9,13 @@ from itertools import pairwise
 from typing import Final
 
 from webhook.cli.checks.result import All, Result, broken, opted_in, warn
-from webhook.kube.pod import PROFILE_LABEL, labels_of, owner
+from webhook.kube.pod import FINISHED, PROFILE_LABEL, labels_of, owner
 from webhook.policy.model import DEFAULT_PROFILE, Policy
 from webhook.policy.references import Reference, added, hard_spread, node_labels, node_taints
 from webhook.policy.workload_classes import ANY, ClassRule
 from webhook.text import bare, listed, matches, matches_any, nearest, plural, suggestion
 from webhook.whatif.cluster.report import asks_for_gpus, gpu_nodes
-from webhook.whatif.cluster.snapshot import FINISHED, Object, Snapshot
+from webhook.whatif.cluster.snapshot import Object, Snapshot
 from webhook.whatif.offline import load_policy
 
 _ANY: Final = ("*",)

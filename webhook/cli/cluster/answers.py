@@ -14,9 +14,9 @@ from prometheus_client.parser import text_string_to_metric_families
 from webhook.errors import ApiError
 from webhook.feeds.api import Api
 from webhook.feeds.tasks import together
-from webhook.kube.pod import Pod, labels_of
+from webhook.kube.pod import FINISHED, Pod, labels_of
 from webhook.nodes.siblings import LABEL
-from webhook.whatif.cluster.snapshot import FINISHED, Object, Snapshot
+from webhook.whatif.cluster.snapshot import Object, Snapshot
 
 OUR_SECRET: Final = "gpu-admission-tls"  # noqa: S105  its name
 _OUR_WEBHOOKS: Final = "gpu-admission.io"

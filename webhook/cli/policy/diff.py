@@ -18,7 +18,7 @@ from webhook.cli.policy.recorded import Entry, recorded
 from webhook.cli.reading import decided_by, namespace_of, no_cluster, policy_of, selector, snapshot_of
 from webhook.cli.terminal import COULD_NOT, REFUSED, document, say, table, totals
 from webhook.errors import BadInput
-from webhook.kube.pod import PROFILE_LABEL, Pod, controller_reference, labels_of, owner
+from webhook.kube.pod import FINISHED, PROFILE_LABEL, Pod, controller_reference, labels_of, owner
 from webhook.kube.record import record_of
 from webhook.kube.review import Request
 from webhook.kube.suspended import FIELDS, finished
@@ -26,7 +26,7 @@ from webhook.placement.placer import Placer
 from webhook.policy.model import DEFAULT_PROFILE, Policy
 from webhook.text import bare, listed, plural
 from webhook.whatif.cluster.report import asks_for_gpus, workload_name
-from webhook.whatif.cluster.snapshot import CLAIMS, ENGINE, FINISHED, Object, Snapshot
+from webhook.whatif.cluster.snapshot import CLAIMS, ENGINE, Object, Snapshot
 from webhook.whatif.disruption import Budgets
 from webhook.whatif.manifests import Planned, planned_in
 from webhook.whatif.names import Names

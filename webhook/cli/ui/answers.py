@@ -21,6 +21,7 @@ from webhook.cli.trying import document_of
 from webhook.errors import BadInput
 from webhook.kube.gpus import MODEL_LABELS
 from webhook.kube.pod import labels_of
+from webhook.kube.taints import toleration
 from webhook.policy.model import Policy
 from webhook.text import bare, no_such, quoted
 from webhook.vendors.catalogue import GPU
@@ -112,13 +113,12 @@ def _manifest(snapshot: Snapshot, policy: Policy, given: Given) -> dict[str, Any
     return {"apiVersion": "v1", "kind": "Pod", "metadata": metadata, "spec": {**selector, "containers": [container]}}
 
 
-def _toleration(text: str) -> dict[str, str]:
+def _toleration(text: str) -> dict[str, Any]:
     """The toleration of a taint as kubectl writes it; without a value or an effect, of all of them. Raises BadInput."""
     if (match := _TAINT.fullmatch(text.strip())) is None:
         raise BadInput(f"tolerations: saw {quoted(text)}, wanted taints with commas between, as {_TAINTS}")
     key, value, effect = match.groups()
-    how = {"operator": "Exists"} if value is None else {"operator": "Equal", "value": value}
-    return {"key": key, **how, **({"effect": effect} if effect else {})}
+    return toleration(key, value, effect or "")
 
 
 def _selector(snapshot: Snapshot, model: str) -> dict[str, str]:

@@ -18,7 +18,7 @@ from webhook.cli.why import words_of
 from webhook.errors import BadInput
 from webhook.framework.node_terms import REQUIRED_TERMS
 from webhook.kube.json_patch import Edit
-from webhook.kube.pod import DECISION, Pod, annotations_of, pod_id
+from webhook.kube.pod import DECISION, FINISHED, Pod, annotations_of, pod_id
 from webhook.kube.record import ranked_nodes, record_of
 from webhook.nodes.gpu_metrics import GpuMetricsSettings
 from webhook.nodes.utilisation import Reading
@@ -28,7 +28,7 @@ from webhook.whatif.answers import Answer, Row, answers, left_out, no_progress, 
 from webhook.whatif.cluster.devices import PodGpus
 from webhook.whatif.cluster.measured import Figures, Gpu
 from webhook.whatif.cluster.report import PARTS, gpu_nodes, holders, named, report, report_of_pods, workload_name
-from webhook.whatif.cluster.snapshot import FINISHED, Object, Snapshot, created, creation_timestamp
+from webhook.whatif.cluster.snapshot import Object, Snapshot, created, creation_timestamp
 from webhook.whatif.cluster.sums import largest, totals
 from webhook.whatif.names import Names
 from webhook.whatif.waiting.situation import last_seen

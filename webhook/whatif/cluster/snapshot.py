@@ -9,7 +9,7 @@ from typing import Any, Final
 from webhook.errors import BadInput
 from webhook.feeds.access import Access
 from webhook.kube.kinds import KINDS
-from webhook.kube.pod import SCHEDULER, Pod
+from webhook.kube.pod import FINISHED, SCHEDULER, Pod
 from webhook.policy.loader import KEY
 from webhook.policy.model import Policy
 from webhook.state.objects import REQUIRED, STATE_KINDS, ListKind
@@ -35,7 +35,6 @@ _OURS: Final = ("ConfigMap", "EndpointSlice", "NetworkPolicy")
 BUT: Final = "other namespaces than "
 """Before the namespace, in the reason why a kind could be read in one only."""
 Object = dict[str, Any]
-FINISHED: Final = frozenset(("Succeeded", "Failed"))
 
 
 @dataclass

@@ -4,9 +4,9 @@ the end of a node that has gone away."""
 from collections.abc import Iterator
 from typing import Any, Final
 
-from webhook.kube.pod import Pod
+from webhook.kube.pod import FINISHED, Pod
 from webhook.text import bare, listed, nearest, printable
-from webhook.whatif.cluster.snapshot import FINISHED, condition, created, seconds
+from webhook.whatif.cluster.snapshot import condition, created, seconds
 from webhook.whatif.commands import kubectl
 from webhook.whatif.waiting.causes import Cause, Fix
 from webhook.whatif.waiting.situation import Situation

@@ -10,6 +10,7 @@ from webhook.admission.events import REFUSED
 from webhook.kube.owners import controllers, queue_of
 from webhook.kube.suspended import FIELDS, finished, suspended, suspended_groups
 from webhook.text import bare, listed, plural, printable, quoted
+from webhook.whatif.cluster.release import NAME
 from webhook.whatif.cluster.snapshot import Object, condition, created
 from webhook.whatif.commands import kubectl
 from webhook.whatif.waiting.causes import Cause, Fix, queued
@@ -20,7 +21,6 @@ _UNSTATED: Final = re.compile(r"failed quota: (\S+): must specify (\S+)")
 _RULE: Final = re.compile(r"\. \[(\w+)\]")
 _WEBHOOK: Final = re.compile(r'admission webhook "([^"]+)" denied the request: (.+)', re.DOTALL)
 _NO_ANSWER: Final = re.compile(r'failed calling webhook "([^"]+)": (.+)', re.DOTALL)
-_OURS: Final = "gpu-admission"
 _POLICY: Final = re.compile(r"(?:ValidatingAdmissionPolicy '.+? denied request: .+|violates PodSecurity .+)", re.DOTALL)
 _ABSENT: Final = (
     ("serviceAccountMissing", "ServiceAccount", re.compile(r'serviceaccount "([^"]+)" not found')),
@@ -195,7 +195,7 @@ def refusal(s: Situation, namespace: str, lacks: str, message: str) -> Cause:
         defaults = f"create a LimitRange in {namespace} with defaults"
         return Cause.of("quotaExceeded", text, f"state {names} in every container", defaults)
     if match := _WEBHOOK.search(message):
-        ours = _OURS in match[1]
+        ours = NAME in match[1]
         text = f"{lacks}{'' if ours else f'webhook {bare(match[1])}: '}{_printable(match[2])}"
         if ours:
             return Cause.of("refused", text, _correct(message))
