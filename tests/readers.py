@@ -1,7 +1,7 @@
-"""Who reads what injectors add, by their docstrings: the generated parts of docs/beside.md and CONTRIBUTING.md.
+"""Who reads what injectors add, by their docstrings: the generated part of docs/beside.md.
 
-`Fields:` says what an injector writes, up to the first full stop. Under `Read by:` there is an indented line for each of READERS,
-with what that one does with it, by its source. A line that is indented further goes on.
+Under `Read by:` there is an indented line for each of READERS, with what that one does with the fields, by its source. A line
+that is indented further goes on.
 """
 
 import re
@@ -35,24 +35,9 @@ def read_by(injector: Injector) -> dict[str, str]:
     return {each: found[each] for each in READERS}
 
 
-def fields(injector: Injector) -> str:
-    """What it writes."""
-    _, _, text = documentation(injector).partition("\nFields: ")
-    return re.split(r"\.(?:\s|$)", " ".join(text.partition("\n\n")[0].split()))[0]
-
-
 def lines(injectors: Injectors = Injectors()) -> Iterator[str]:  # noqa: B008  it is immutable
     """A row for each injector: what each reader does with what it adds."""
     yield from ("", f"| injector | {' | '.join(READERS)} |", "|---" * (len(READERS) + 1) + "|")
     for name, injector in named(injectors):
         yield f"| `{name}`{'' if injector.enabled else ' (off by default)'} | {' | '.join(read_by(injector).values())} |"
-    yield ""
-
-
-def in_short(injectors: Injectors = Injectors()) -> Iterator[str]:  # noqa: B008  it is immutable
-    """A row for each injector: what it writes, and who reads that."""
-    yield from ("", "| injector | writes | read by |", "|---|---|---|")
-    for name, injector in named(injectors):
-        who = [reader for reader, does in read_by(injector).items() if does != "nothing"]
-        yield f"| `{name}` | {fields(injector)} | {'all' if who == [*READERS] else ', '.join(who)} |"
     yield ""

@@ -185,7 +185,6 @@ PAGES: Final[dict[str, dict[str, Callable[[], Iterator[str]]]]] = {
     "placement.md": {"criteria": _criteria},
     "operations.md": {"settings": _settings_of_the_server},
     "beside.md": {"readers": readers.lines},
-    "../CONTRIBUTING.md": {"readers": readers.in_short},
 }
 """The generated parts of each page."""
 

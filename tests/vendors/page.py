@@ -78,6 +78,7 @@ KINDS: Final[dict[type[Any], Kind]] = {
     model.OwnQueues: Kind("orders pods by priority", lambda of: f"`{of.name}`"),
     model.UnnamedNode: Kind("refuses pods that name a node", lambda of: f"`{of.name}`"),
 }
+_VISIBLE: Final = "_VISIBLE_DEVICES"
 _OF_MAKERS: Final = (
     *(model.DeviceClass, model.Label, model.Taint, model.Condition, model.Variable, model.RuntimeClass, model.Metric),
 )
@@ -111,7 +112,8 @@ def lines() -> Iterator[str]:
         yield f"- {noun}: {few}"
     for text in [text for text, count in shared.items() if count > 1]:
         yield f"- {text}: {', '.join(vendor.name for vendor in VENDORS if text in vendor.unknown)}"
-    yield f"- which value stands for no device: {', '.join(f'`{name}`' for vendor in VENDORS for name in _without_none(vendor))}"
+    names = ",".join([name for vendor in VENDORS for name in _without_none(vendor)])
+    yield f"- which value stands for no device: `{{{names}}}{_VISIBLE}`"
     yield from ("", *(f"[{number}]: {source}" for source, number in numbers.items()))
 
 
@@ -132,8 +134,16 @@ def _braced(names: list[str]) -> Iterator[str]:
         found = re.fullmatch(r"`([\w.-]+/)([^`]+)`", name)
         domains.setdefault(found[1] if found else name, []).append(found[2] if found else "")
     for domain, rests in domains.items():
-        several = "{" + ",".join(rests) + "}"
-        yield domain if rests == [""] else f"`{domain}{rests[0] if len(rests) == 1 else several}`"
+        yield domain if rests == [""] else f"`{domain}{_pairs(rests) if len(rests) > 1 else rests[0]}`"
+
+
+def _pairs(rests: list[str]) -> str:
+    """`{a,b}`; or `{a,b}-{core,memory}` if these are all the names."""
+    parts = [rest.rpartition("-") for rest in rests]
+    first, last = dict.fromkeys(stem for stem, _, _ in parts), dict.fromkeys(end for _, _, end in parts)
+    if min(len(first), len(last)) > 1 and len(rests) == len(first) * len(last):
+        return f"{{{','.join(first)}}}-{{{','.join(last)}}}"
+    return f"{{{','.join(rests)}}}"
 
 
 def _facts(vendor: Vendor) -> list[Fact]:
@@ -151,5 +161,5 @@ def _missing(vendor: Vendor) -> Iterator[str]:
 
 def _without_none(vendor: Vendor) -> Iterator[str]:
     for of in _facts(vendor):
-        if isinstance(of, model.Variable) and of.gives == "devices" and of.none is None and "VISIBLE" in of.name:
-            yield of.name
+        if isinstance(of, model.Variable) and of.gives == "devices" and of.none is None and of.name.endswith(_VISIBLE):
+            yield of.name.removesuffix(_VISIBLE)

@@ -32,7 +32,7 @@ Read by:
     kube-scheduler: orders its queue by priority, and preempts by it
     cluster-autoscaler: adds no nodes for a priority below -10; none of ours is
     Karpenter: counts it in the cost of emptying a node
-    Kueue, KAI, Volcano, YuniKorn: all order their queues by it, so their pods get one only if a label asks for it
+    Kueue, KAI, Volcano, YuniKorn: order their queues by it, so their pods get one only if a label asks for it
     descheduler: evicts lower priorities first, and none from `priorityThreshold` on
     quotas and others: ResourceQuota counts pods by PriorityClass, but [a guess changes no quota](injectors.md). The kubelet
       evicts lower priorities first

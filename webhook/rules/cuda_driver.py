@@ -1,8 +1,8 @@
 """Some node that could take the pod has a driver that is new enough for the CUDA of its images.
 
-A program for a newer CUDA than the driver knows ends with "driver version is insufficient", after its image was pulled. Labels
-of GPU Feature Discovery say which CUDA a driver knows. Of an image only the major version counts, since drivers run newer minor
-versions too; NVIDIA_REQUIRE_CUDA counts as it is written.
+A program for a newer CUDA ends with "driver version is insufficient", after its image was pulled. Labels of GPU Feature Discovery
+say which CUDA a driver knows. Of an image only the major version counts, since drivers run newer minor versions too;
+NVIDIA_REQUIRE_CUDA counts as it is written.
 
 Fields read:   image of containers with NVIDIA GPUs: the tags of nvidia/cuda and pytorch/pytorch, whatever the registry; of their
                env NVIDIA_REQUIRE_CUDA, CUDA_VERSION and NVIDIA_DISABLE_REQUIRE; labels of the nodes that could take the pod

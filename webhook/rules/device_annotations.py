@@ -1,8 +1,8 @@
 """No annotation asks a container runtime for devices.
 
 CDI, NRI plugins, CRI-O, crun, Kata and gVisor read devices, mounts and hooks from annotations in domains of their own
-(`devices.nri.io/container.main`), and new versions add more. So within these domains only annotations that are known to give no
-device are allowed.
+(`devices.nri.io/container.main`), and new versions add more. So there only annotations that are known to give no device are
+allowed.
 
 Fields read:   metadata.annotations; the keys are compared in lower case
 Refused:       within `domains` or below all keys but those of `harmless`; the keys of `keys`; those of `besideGpu` in a pod

@@ -1,7 +1,7 @@
 """No container gets the variables that hand out devices from a ConfigMap or Secret.
 
 What is in envFrom is not known here, and overrides the device plugin: a ConfigMap with `NVIDIA_VISIBLE_DEVICES=all` gives every
-GPU of the node. In containers without a GPU the `void` of the injector voidDevices overrides it; in those with one nothing does.
+GPU of the node. In containers without a GPU the `void` of voidDevices overrides it; in those with one nothing does.
 
 Fields read:   envFrom[*].prefix of spec.containers, initContainers and ephemeralContainers
 Warned about:  in a container with a GPU limit, a source with a prefix, or none, with which a variable can have one of `names`, or

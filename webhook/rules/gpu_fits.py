@@ -1,8 +1,8 @@
 """Some node could take the pod if that node were empty.
 
-A pod that asks for more than any node has, or for a label that no node has, stays pending whatever becomes free. It is refused
-if only a larger machine could take it, and nobody adds machines. If a label, a taint or a device plugin may change that, it
-gets a warning, unless `whenItMayChange` says otherwise.
+A pod that asks for more than any node has, or for a label that no node has, stays pending for ever. It is refused if only a
+larger machine could take it, and nobody adds machines. If a label, a taint or a device plugin may change that, it gets a
+warning, unless `whenItMayChange` says otherwise.
 
 Fields read:   the fields that the scheduler reads: resources of all containers, nodeSelector, node affinity, tolerations; the
                claims that spec.resourceClaims names, and claims and their templates when they are created

@@ -1,7 +1,7 @@
 """Annotations that ask for a part of a GPU are valid, and the pod's scheduler reads them.
 
-The schedulers of Run:ai and KAI give out parts of GPUs by annotation: a fraction or megabytes for the pod, or memory for one
-container. Under another scheduler the pod gets no GPU.
+Run:ai and KAI give out parts of GPUs by annotation: a fraction or megabytes for the pod, or memory for one container. Under
+another scheduler the pod gets no GPU.
 
 Fields read:   metadata.annotations[gpu-fraction], [gpu-memory], [gpu-fraction-num-devices], [gpu-fraction-container-name], and
                [nvidia.com/container.NAME.…] with gpu-memory.request, gpu-memory.limit, gpu-compute.mode or gpu-compute.request

@@ -3,7 +3,7 @@
 Fields read:   spec.containers[*].resources, spec.initContainers[*].resources, spec.overhead; the claims that
                spec.resourceClaims names, and claims and their templates when they are created
 Allowed:       up to `perContainer` GPUs in a container and `perPod` in the pod, counted as the scheduler does
-Refused:       more; with `sizes`, any other number in a container: a pod with 3 GPUs on a node of 8 leaves GPUs unused
+Refused:       more; with `sizes`, any other number in a container: 3 GPUs on a node of 8 leave some unused
 DRA:           `perContainer` and `sizes` hold for each request of a claim, and its devices count for `perPod`: of alternatives
                (`firstAvailable`) the largest, `allocationMode: All` as all matching devices of the node that has most,
                `adminAccess` not at all. If it is not known what a request is for, more than `perContainer` give a warning. A

@@ -1,7 +1,7 @@
 """One container asks for GPUs of one vendor and of one kind.
 
 A container has one GPU runtime, so no node can give it GPUs of two vendors. Of whole GPUs and parts (MIG slices, shares) CUDA
-sees only one kind, and the others stay unused.
+sees only one kind.
 
 Fields read:   spec.containers[*].resources, spec.initContainers[*].resources, and the claims that these name
 Refused:       two vendors; whole GPUs beside parts

@@ -1,7 +1,7 @@
 """Host paths lead only to folders with data.
 
-A host path may lead to devices, to the sockets that hand them out, and to files that root programs of the node read. These are
-too many to list, so the rule lists what may be mounted.
+A host path may lead to devices, to the sockets that hand them out, and to files that root programs read. These are too many to
+list, so the rule lists what may be mounted.
 
 Fields read:   spec.volumes[*].hostPath.path, with `//` and `..` resolved and /var/run as /run; .type; .gitRepo; labels of the
                namespace

@@ -1,7 +1,7 @@
 """The PriorityClass exists, and this namespace may use it.
 
-A pod of high priority preempts the pods of others, and Kubernetes itself lets every tenant use `system-node-critical`. The API
-server keeps the shipped classes that preempt from namespaces that have not opted in (manifests/70-guards.yaml).
+A pod of high priority preempts others, and Kubernetes itself lets every tenant use `system-node-critical`. The API server keeps
+the shipped classes that preempt from namespaces that have not opted in (manifests/70-guards.yaml).
 
 Fields read:   spec.priorityClassName, spec.priority
 Allowed:       no PriorityClass; one that exists, unless `reserved` keeps it for other namespaces, or the namespace is not

@@ -1,8 +1,8 @@
 """A container with several GPUs has shared memory of more than 64 MiB.
 
-NCCL and the data loaders of PyTorch exchange data by files in /dev/shm, which has 64 MiB. When it is full, NCCL ends with an
-error or hangs, and data loaders die of a bus error. Mount an emptyDir of medium Memory at /dev/shm: no injector does. Its size is
-`sizeLimit`, and what is in it counts against the memory limit of the container.
+NCCL and the data loaders of PyTorch exchange data by files in /dev/shm, which has 64 MiB. When it is full, NCCL ends or hangs, and
+data loaders die of a bus error. Mount an emptyDir of medium Memory at /dev/shm, with a `sizeLimit`: no injector does. What is in
+it counts against the container's memory limit.
 
 Fields read:   whole GPUs of NVIDIA and AMD in spec.containers and initContainers, and their volumeMounts; spec.volumes;
                spec.hostIPC; metadata.annotations
