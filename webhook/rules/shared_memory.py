@@ -1,6 +1,6 @@
 """A container with several GPUs has shared memory of more than 64 MiB.
 
-NCCL and the data loaders of PyTorch exchange data by files in /dev/shm, which has 64 MiB. When it is full, NCCL ends or hangs, and
+NCCL and the data loaders of PyTorch exchange data by files in /dev/shm, which has 64 MiB. If it is full, NCCL ends or hangs, and
 data loaders die of a bus error. Mount an emptyDir of medium Memory at /dev/shm, with a `sizeLimit`: no injector does. What is in
 it counts against the container's memory limit.
 
