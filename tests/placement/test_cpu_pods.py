@@ -69,8 +69,11 @@ def level(
     [
         pytest.param(([90, 90], [0, 0], [7, 7]), [100, 100], id="without such pods all that is free stays free"),
         pytest.param(([80, 80], [20, 20], [4, 4]), [60, 60], id="as much for a free GPU as for a taken one"),
-        pytest.param(([80, 100], [20, 0], [4, 8]), [60, 60], id="the emptiest node is filled first"),
-        pytest.param(([20, 100], [20, 0], [4, 8]), [40, 40], id="a node that is fuller than the others gets none"),
+        pytest.param(([80, 100], [20, 0], [4, 6]), [73.33, 73.33], id="the emptiest node is filled first"),
+        pytest.param(
+            ([20, 100], [20, 0], [4, 6]), [66.67, 66.67], id="a node that is fuller than the others gets none"
+        ),
+        pytest.param(([80, 80], [60, 60], [7, 7]), [56, 56], id="at most three tenths of what is free"),
         pytest.param(([80, 80], [20, 20], [8, 8]), [100, 100], id="without GPU pods nothing is foreseen"),
         pytest.param(([80, 100], [20, 0], [4, 8], [0, 1]), [60, 100], id="a node with a taint keeps its CPU"),
     ],
@@ -88,20 +91,20 @@ def test_the_level_is_a_part_and_more_such_pods_leave_less(rows: list[tuple[int,
 
 
 def first(controller: str, taint: str = "") -> str:
-    """The first choice for one GPU between gpu-a, half used, and gpu-b, which is whole, beside three full nodes on which half
+    """The first choice for one GPU between gpu-a, half used, and gpu-b, which is whole, beside three full nodes where a quarter
     of the CPU is held by pods of this controller without GPUs. Nothing else comes to a node with the taint."""
     full = ["gpu-c", "gpu-d", "gpu-e"]
     of = state(
         [
-            node(name, cpu="128", taints=["only=gpus:NoSchedule"] if name == taint else [])
-            for name in ["gpu-a", "gpu-b", *full]
+            node(name, cpu=cpu, taints=["only=gpus:NoSchedule"] if name == taint else [])
+            for name, cpu in {"gpu-a": "128", "gpu-b": "96", **dict.fromkeys(full, "128")}.items()
         ]
     )
     of.pod_seen(stored("half", 4, on="gpu-a", limits={"cpu": "74"}, phase="Running"), 0)
     for name in full:
-        of.pod_seen(stored(f"r-{name}", 8, on=name, limits={"cpu": "56"}, phase="Running"), 0)
-        of.pod_seen(of_controller(controller, stored(f"c-{name}", 0, on=name, limits={"cpu": "70"})), 0)
-    made = stored("p", 1, limits={"cpu": "8"}, tolerations=[{"operator": "Exists"}])
+        of.pod_seen(stored(f"r-{name}", 8, on=name, limits={"cpu": "96"}, phase="Running"), 0)
+        of.pod_seen(of_controller(controller, stored(f"c-{name}", 0, on=name, limits={"cpu": "30"})), 0)
+    made = stored("p", 1, limits={"cpu": "12"}, tolerations=[{"operator": "Exists"}])
     return placer(of).place(AskedPod(made, GPUS), of.view(0), PlacementSettings(), "pack").nodes[0].node
 
 

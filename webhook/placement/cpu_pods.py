@@ -18,6 +18,9 @@ from numpy.typing import NDArray
 
 from webhook.nodes.table import Columns, Floats, Integers, Rows
 
+_FORESEEN: Final = 0.3
+"""Most of the free CPU that may be foreseen to go. The level of what lies further ahead is near 0 on all nodes, and tells none
+apart."""
 _STEPS: Final = 20
 _SAMPLED: Final = 4096
 """Maximum number of nodes from which the level is estimated: it need not be exact."""
@@ -52,7 +55,7 @@ def cpu_left(columns: Columns, capacity: Floats, free: Floats) -> CpuLeft:
         return CpuLeft()
     cpu, free_cpu = columns.capacity["cpu"][:rows][open_to_them], columns.free["cpu"][:rows][open_to_them]
     free_cpu = np.maximum(free_cpu, 0)
-    part_taken = float(held.sum()) * idle / taken / max(float(free_cpu.sum()), 1.0)
+    part_taken = min(_FORESEEN, float(held.sum()) * idle / taken / max(float(free_cpu.sum()), 1.0))
     step = max(1, len(cpu) // _SAMPLED)
     return CpuLeft(_level(cpu[::step], free_cpu[::step], part_taken), statuses)
 
