@@ -155,9 +155,9 @@ def _markdown(text: str) -> Iterator[str]:
 
 
 def _in_short(rule: Rule) -> str:
-    """Its action, and what of it is exported. policy.yaml has its settings."""
+    """Its action by default, and what of it is exported. policy.yaml has its settings."""
     exported = "" if rule.not_exported else f"; as CEL, but it {rule.differs}" if rule.differs else "; as CEL"
-    return f"- Default: `{rule.action}`{exported}"
+    return f"- `{rule.action}`{exported}"
 
 
 def _rights() -> Iterator[str]:

@@ -132,15 +132,9 @@ def _host_paths(fact: model.HostPath) -> Iterator[Attempt]:
 
 
 def lines() -> Iterator[str]:
-    """How many are tried of each vendor, for docs/ways.md."""
-    counts = {vendor.name: Counter(attempt.way for attempt in attempts(vendor)) for vendor in VENDORS}
-    ways = dict.fromkeys(way for found in counts.values() for way in found)
+    """How many are tried, for docs/ways.md."""
+    counts = Counter(attempt.way for vendor in VENDORS for attempt in attempts(vendor))
+    vendors = Counter(way for vendor in VENDORS for way in {attempt.way for attempt in attempts(vendor)})
     yield ""
-    for way in ways:
-        alike: dict[int, list[str]] = {}
-        for name, found in counts.items():
-            if found[way]:
-                alike.setdefault(found[way], []).append(name)
-        of = [f"{number} of {', '.join(names)}" for number, names in alike.items()]
-        yield f"- {way}: {'; '.join(of)}"
+    yield from (f"- {way}: {counts[way]} of {vendors[way]} vendors" for way in sorted(counts))
     yield ""

@@ -90,7 +90,7 @@ def test_its_settings_are_in_the_generated_policy_and_its_page_in_the_docs() -> 
     assert "      # A pod without the label gets the team of its namespace.\n      teamLabel:\n" in written
     page = [*reference.details(ToyRules())]
     assert "No image is called by a tag that moves." in page
-    assert "- Default: `deny`; as CEL" in page
+    assert "- `deny`; as CEL" in page
 
 
 def test_it_is_exported_or_the_export_says_why_not() -> None:

@@ -38,7 +38,7 @@ KINDS: Final[dict[type[Any], Kind]] = {
     model.Divided: Kind("labels that divide GPUs", lambda of: f"`{of.key}={of.value}`: {of.one} of `{of.resource}`"),
     model.Profile: Kind("slices per GPU, by size", lambda of: f"`{of.size}`: {of.per_gpu}"),
     model.Unhealthy: Kind("labels of sick nodes", lambda of: f"`{of.key}={{{','.join(of.values)}}}`"),
-    model.Condition: Kind("conditions of sick nodes", lambda of: f"`{of.type}={of.sick}`"),
+    model.Condition: Kind("conditions of sick nodes", lambda of: f"`{of.type}`: {of.sick}"),
     model.Taint: Kind("taints", lambda of: f"`{of.key}{f'={of.value}' if of.value else ''}`: {of.says}"),
     model.Variable: Kind("variables", lambda of: f"`{of.name}`: {_GIVES[of.gives]}{_none(of)}"),
     model.Annotation: Kind("annotations", lambda of: f"`{of.key}`: {_GIVES[of.gives]}"),

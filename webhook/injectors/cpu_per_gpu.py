@@ -28,8 +28,7 @@ Read by:
     kube-scheduler: counts the requests
     cluster-autoscaler: counts the requests
     Karpenter: chooses machines by requests
-    Kueue, KAI, Volcano, YuniKorn: Kueue reserves only what the template asks for, without what we add; pods of the others
-      get none
+    Kueue, KAI, Volcano, YuniKorn: Kueue reserves only what the template asks for; pods of the others get none
     descheduler: `NodeUtilization` plugins add up requests
     quotas and others: ResourceQuota counts the requests; LimitRange refuses those above its maximum
 """

@@ -11,7 +11,7 @@ Read by:
     kube-scheduler: counts the request
     cluster-autoscaler: counts the request
     Karpenter: chooses machines by requests
-    Kueue, KAI, Volcano, YuniKorn: Kueue counts requests in templates, which we do not change; the others count pods
+    Kueue, KAI, Volcano, YuniKorn: Kueue counts templates, which we do not change; the others count pods
     descheduler: `NodeUtilization` plugins add up requests
     quotas and others: ResourceQuota counts `requests.nvidia.com/gpu`
 """

@@ -33,8 +33,8 @@ Read by:
     kube-scheduler: scores nodes by it; filters them with `DoNotSchedule`
     cluster-autoscaler: reads `DoNotSchedule` only
     Karpenter: first treats `ScheduleAnyway` as required, so where it runs we add only `DoNotSchedule`
-    Kueue, KAI, Volcano, YuniKorn: pods of other schedulers get only those with `DoNotSchedule`. Volcano scores nodes by them,
-      YuniKorn filters nodes by them, KAI does not read them
+    Kueue, KAI, Volcano, YuniKorn: pods of other schedulers get only `DoNotSchedule`. Volcano scores nodes by it, YuniKorn
+      filters them, KAI does not read it
     descheduler: [may evict by it](#descheduler)
     quotas and others: the scheduler does not place pods with a constraint as one batch (KEP-5598)
 """
