@@ -4,7 +4,7 @@ from dataclasses import replace
 
 import pytest
 
-from tests.builders import TWO_NODES, Case, case, container
+from tests.builders import GPU, TWO_NODES, Case, case, container
 from tests.controlplane.objects import pod
 from webhook.kube.pod import Pod
 from webhook.rules.gpu_fraction import GpuFraction
@@ -38,6 +38,11 @@ WORDS = {
     "mode": "gpu-compute.mode",
     "compute": "gpu-compute.request",
 }
+SLICED = replace(
+    TWO_NODES,
+    offers={"gpu-a1": {GPU: 56}, "gpu-a2": {GPU: 4}},
+    labels={"gpu-a1": {"nvidia.com/gpu.product": "NVIDIA-H100-80GB-HBM3-MIG-1g.10gb"}},
+)
 LABELLED = replace(TWO_NODES, labels={name: {"nvidia.com/gpu.memory": "81920"} for name in ("gpu-a1", "gpu-a2")})
 ALLOWED = [
     pytest.param(case(pod(annotations={"team": "ml"})), id="no such annotation"),
@@ -55,7 +60,7 @@ ALLOWED = [
         ),
         id="the same, with all that can be said",
     ),
-    pytest.param(by_container(main_limit="80Gi"), id="a limit alone"),
+    pytest.param(by_container(main_limit="79Gi"), id="a limit alone"),
     pytest.param(
         by_container(main_mode="time-slicing", note="gpu-fraction=0.5"), id="how the part of the pod is computed with"
     ),
@@ -236,6 +241,14 @@ REFUSED += [
         ],
         id="memory for a container beside a whole GPU",
     ),
+    pytest.param(
+        case(part(gpu=0, gpu_fraction="0.5")),
+        [
+            'spec.containers[0].resources.limits[nvidia.com/gpu]: saw a GPU resource beside the annotation gpu-fraction="0.5", wanted one of the two. '
+            "Remove the GPU resource to get a part of a GPU, or the annotation to get whole ones."
+        ],
+        id="half a GPU beside a limit of 0, which KAI refuses too",
+    ),
 ]
 _PORTION = "kai.scheduler/container.side.gpu-memory.portion.limit"
 _OF_FRACTION = 'a number above 0 and below 1, with at most 5 digits after the point. Write it as in "0.8".'
@@ -278,9 +291,7 @@ REFUSED += [
         id="a limit for a container that gets no part",
     ),
 ]
-_LARGEST = (
-    "at most 80Gi memory, which is what the largest GPU has. Ask for less, or wait if a node with larger GPUs is added."
-)
+_LARGEST = "at most 81900Mi, which is what its scheduler counts of the largest GPU. Ask for less, or wait if a node with larger GPUs is added."
 _OTHER = "a scheduler that reads it: kai-scheduler, runai-scheduler. "
 WARNED = [
     pytest.param(
@@ -292,6 +303,20 @@ WARNED = [
         by_container(note="gpu-memory=82000"),
         message("gpu-memory", '"82000"', _LARGEST),
         id="more megabytes than any GPU has",
+    ),
+    pytest.param(
+        by_container(note="gpu-memory=81920"),
+        message("gpu-memory", '"81920"', _LARGEST),
+        id="as many megabytes as the label says, of which KAI counts hundreds",
+    ),
+    pytest.param(
+        case(part(gpu_fraction="0.5", gpu_fraction_num_devices="5"), cluster=SLICED),
+        message(
+            "gpu-fraction-num-devices",
+            '"5"',
+            "at most 4, as many GPUs as any node has. Ask for fewer, or wait if a larger node is added.",
+        ),
+        id="parts of more GPUs than a node has that are not cut into slices",
     ),
     *[
         pytest.param(

@@ -38,6 +38,12 @@ def test_all_findings_of_a_pod_come_at_once_in_the_order_of_the_policy() -> None
     ]
 
 
+def test_a_limit_of_0_beside_a_part_of_a_gpu_is_one_finding() -> None:
+    part = pod(containers=[container(gpu=0)], annotations={"gpu-fraction": "0.5"}, schedulerName="kai-scheduler")
+    found = validate(request(part), POLICY, TWO_NODES.view, None).findings
+    assert [(unit, action) for unit, action, _ in found] == [("gpuFraction", "deny")]
+
+
 def test_the_number_of_findings_of_one_rule_is_bounded() -> None:
     assert denied(request(pod(containers=(container(str(n), gpu=-1) for n in range(200))))) == ["gpuQuantity"] * 20
 

@@ -19,11 +19,11 @@ from webhook.devices.table import DeviceTable
 from webhook.devices.types import Device, DeviceClaim, DeviceRequest, DeviceSet, Use
 from webhook.errors import QuantityError
 from webhook.kube.device_tree import Facts
-from webhook.kube.other_gpus import fraction_container, part_key, part_keys
+from webhook.kube.other_gpus import GPU_MEMORY, fraction_container, gpu_memory, part_key, part_keys
 from webhook.kube.pod import Pod, annotations_of, labels_of, requests_of
 from webhook.kube.quantity import whole
 from webhook.kube.stores import Grouped
-from webhook.vendors.catalogue import every, labels
+from webhook.vendors.catalogue import every
 from webhook.vendors.model import ContainerPart, SharedGroups
 
 _SAID: Final = every(SharedGroups)[0]
@@ -35,14 +35,10 @@ _ASKING: Final = (_SAID.fraction, _SAID.memory, NUMBER)
 RECEIVED: Final = _SAID.received
 GROUP: Final = _SAID.group
 _MEMORY: Final = f"{_SAID.name}/memory"
-GPU_MEMORY: Final = labels("memory")[0]
 _MAX_GPUS: Final = 16
 """Maximum number of groups of a pod that count: their labels may be of a tenant."""
 REQUEST, LIMIT = every(ContainerPart)[0].asks
 _MAX_QUANTITY: Final = 64
-_DEFAULT_MIB: Final = 100
-"""What KAI takes the memory of a GPU for if no label of its node gives it."""
-_MIB_IN_TIB: Final = 1 << 20
 
 
 class _Kai:
@@ -98,18 +94,6 @@ def shared_gpus(groups: Iterable[str], labels: Mapping[str, str]) -> DeviceSet:
     every = [*groups][:MAX_DEVICES]
     names = [f"{group}#{number}" if group in every[:number] else group for number, group in enumerate(every)]
     return DeviceSet(tuple([Device(name, facts) for name in names]))
-
-
-def gpu_memory(label: str) -> int:
-    """What KAI takes the memory of a GPU for, in MiB. `label`: what the label of its node says; "" without one."""
-    memory = int(label) if is_known(label) else _DEFAULT_MIB
-    memory >>= 20 if memory >= _MIB_IN_TIB else 0  # some versions of GPU Feature Discovery wrote bytes
-    return memory - memory % 100
-
-
-def is_known(label: str) -> bool:
-    """Whether a label gives the memory of a GPU."""
-    return len(label) <= 16 and label.isdecimal()
 
 
 def _request(pod: Pod) -> DeviceRequest | None:

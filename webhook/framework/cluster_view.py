@@ -164,6 +164,9 @@ class Cluster(Protocol):
         """Every extended resource that a node lists, with the largest allocatable amount of one node now. That is 0 where every
         node lists 0, for example while a device plugin restarts."""
 
+    def most_gpus(self, resource: str) -> int:
+        """The largest number of GPUs of one node that are not cut into slices; 0 if there are none, or none are known."""
+
     def least_per_gpu(self, resource: str, count: int) -> Mapping[str, int] | None:
         """The smallest allocatable `cpu` (thousandths) and `memory` (bytes) per GPU of any node that can allocate `count` of
         the GPU resource `resource` when it is empty. None if no node can."""

@@ -10,7 +10,7 @@ from typing import Any, Final, NamedTuple
 from webhook.kube.gpus import vendor
 from webhook.kube.pod import Pod, annotations_of, container_specs, is_zero, requests_of
 from webhook.text import matches
-from webhook.vendors.catalogue import every, resources
+from webhook.vendors.catalogue import every, labels, resources
 from webhook.vendors.model import ContainerPart, DeviceClass, Part, Scheduler, SharedBy
 
 DEVICE_CLASS: Final = "deviceclass.resource.kubernetes.io/"
@@ -36,6 +36,12 @@ KAI: Final = tuple([scheduler.name for scheduler in every(Scheduler)])
 PART_CONFIGMAP, FRACTION_CONTAINER = next((each.config_map, each.container) for each in every(SharedBy))
 """Annotations with the beginning of the name of the ConfigMap in which they write which GPU the container gets, and with the
 container's name."""
+
+GPU_MEMORY: Final = labels("memory")[0]
+"""The label of nodes by which KAI knows the memory of a GPU."""
+_DEFAULT_MIB: Final = 100
+"""What KAI takes the memory of a GPU for if no label of its node gives it."""
+_MIB_IN_TIB: Final = 1 << 20
 
 
 def is_gpu_driver(driver: str) -> bool:
@@ -87,6 +93,18 @@ def fraction_container(pod: Pod) -> str:
         return named.pop() if len(named) == 1 else ""
     names = [str(container.get("name")) for container in pod["spec"].get("containers") or ()]
     return notes.get(FRACTION_CONTAINER, next(iter(names), ""))
+
+
+def gpu_memory(label: str) -> int:
+    """What KAI takes the memory of a GPU for, in MiB. `label`: what the label of its node says; "" without one."""
+    memory = int(label) if is_known(label) else _DEFAULT_MIB
+    memory >>= 20 if memory >= _MIB_IN_TIB else 0  # some versions of GPU Feature Discovery wrote bytes
+    return memory - memory % 100
+
+
+def is_known(label: str) -> bool:
+    """Whether a label gives the memory of a GPU."""
+    return len(label) <= 16 and label.isdecimal()
 
 
 def part_container(pod: Pod) -> str | None:

@@ -7,15 +7,16 @@ Fields read:   metadata.annotations[gpu-fraction], [gpu-memory], [gpu-fraction-n
                [nvidia.com/container.NAME.…] with gpu-memory.request, gpu-memory.limit, gpu-compute.mode or gpu-compute.request
                at the end; [gpu-fraction.limit], [gpu-memory.limit], [kai.scheduler/container.NAME.gpu-memory.portion.limit];
                names and GPU resources of all containers; spec.schedulerName; labels of nodes with GPUs
-Allowed:       a fraction above 0 and below 1, megabytes, or a quantity of memory for one container, with a limit not below the
-               request; no GPU resources beside it
+Allowed:       a fraction above 0 and below 1, megabytes, or a quantity of memory for one container; no GPU limits beside it
 Refused:       for a scheduler of `schedulers`: a fraction and megabytes together; beside either of them a limit for one
-               container, beside megabytes another request; numbers out of range; GPU resources beside them; annotations for
-               two containers, or for one that is not there; a request above its limit; a limit without its request
-Warned about:  any such annotation for another scheduler; more memory than any GPU has now, or more GPUs than any node
+               container, beside megabytes another request; numbers out of range; GPU limits, also of 0; annotations for two
+               containers, or for one that is not there; a request above its limit; a limit without its request
+Warned about:  any such annotation for another scheduler; more memory than any GPU has now (KAI counts hundreds of MiB), or
+               more GPUs than any node has whole
 Not for DRA:   claims have no fractions
 
-Source: kai-scheduler/KAI-Scheduler pkg/common/resources (ValidateGPUFractionRequest, ExtractNvFractionsData).
+Source: kai-scheduler/KAI-Scheduler pkg/common/resources (ValidateGPUFractionRequest, getFirstGPULimit, ExtractNvFractionsData),
+pkg/scheduler/api/node_info (getNodeGpuMemory).
 """
 
 import re
@@ -25,10 +26,19 @@ from typing import ClassVar
 from webhook.errors import QuantityError
 from webhook.framework.interface import Context, Finding, Rule
 from webhook.kube.asked import AskedPod
-from webhook.kube.other_gpus import FRACTION_CONTAINER, KAI, PartKey, fraction_container, part_keys
+from webhook.kube.other_gpus import (
+    FRACTION_CONTAINER,
+    GPU_MEMORY,
+    KAI,
+    PartKey,
+    fraction_container,
+    gpu_memory,
+    is_known,
+    part_keys,
+)
 from webhook.kube.quantity import whole
-from webhook.text import amount_words, bare, listed, number_of, plural, quoted
-from webhook.vendors.catalogue import every, labels
+from webhook.text import bare, listed, number_of, plural, quoted
+from webhook.vendors.catalogue import every
 from webhook.vendors.model import PartLimit, SharedGroups
 
 _SAID = every(SharedGroups)[0]
@@ -47,7 +57,6 @@ _WANTED = {
 """By the annotation of a pod, or by what one about a container ends with: what is wanted, and an example."""
 _MAX_LENGTH = 64
 _MIB = 1 << 20
-_MEMORY_LABELS = labels("memory")
 _LIMITS = every(PartLimit)
 _OF_FRACTION = ("a number above 0 and below 1, with at most 5 digits after the point", "0.8")
 _OF_MEMORY = ("a quantity of GPU memory with a unit", "8Gi")
@@ -89,10 +98,14 @@ class GpuFraction(Rule):
         yield from _too_large(notes, of_containers, context)
         first = asking[0]
         for container in pod.containers:
-            for name in container.gpu_counts(context.gpus):
+            limits = (container.spec.get("resources") or {}).get("limits") or {}
+            named = [_SAID.gpu] if _SAID.gpu in limits else []  # 0 too, which KAI refuses as any other
+            for name in dict.fromkeys([*named, *container.gpu_counts(context.gpus)]):
                 field, seen = context.field_of(container, name), f"{bare(first)}={quoted(notes[first])}"
                 fix = "Remove the GPU resource to get a part of a GPU, or the annotation to get whole ones"
-                yield Finding(field, f"a GPU resource beside the annotation {seen}", "one of the two", fix)
+                yield Finding(
+                    field, f"a GPU resource beside the annotation {seen}", "one of the two", fix, cause=f"GPUs {field}"
+                )
 
 
 def _path(key: str) -> str:
@@ -175,13 +188,13 @@ def _for_one_container(pod: AskedPod, said: Mapping[str, PartKey]) -> Iterable[F
 
 
 def _too_large(notes: Mapping[str, str], said: Mapping[str, PartKey], context: Context) -> Iterable[Finding]:
-    """More memory than any GPU of the cluster has, or more GPUs than any node. KAI schedules by the request."""
-    most, number = context.cluster.resources().get(_SAID.gpu, 0), notes.get(_DEVICES, "1")
+    """More memory than any GPU of the cluster has as KAI counts it, or more GPUs than any node. It schedules by the request."""
+    most, number = context.cluster.most_gpus(_SAID.gpu), notes.get(_DEVICES, "1")
     if most and _is_right(_DEVICES, number) and (len(number) > 6 or int(number) > most):
         fix = "Ask for fewer, or wait if a larger node is added"
         yield Finding(_path(_DEVICES), quoted(number), f"at most {most}, as many GPUs as any node has", fix, True)
-    values = [value for key in _MEMORY_LABELS for value in context.cluster.label_values(key, context.gpus)]
-    largest = max([number_of(value) or 0 for value in values], default=0)
+    values = context.cluster.label_values(GPU_MEMORY, context.gpus)
+    largest = max([gpu_memory(value) for value in values if is_known(value)], default=0)
     asked = {key: _mib(notes[key]) for key, each in said.items() if each.word in each.part.asks}
     if requests := {key: amount for key, amount in asked.items() if said[key].word == _REQUEST}:
         asked = requests
@@ -189,7 +202,7 @@ def _too_large(notes: Mapping[str, str], said: Mapping[str, PartKey], context: C
         asked = {_MEMORY: number_of(notes[_MEMORY])}
     for key, amount in asked.items():
         if largest and amount and amount > largest:
-            wanted = f"at most {amount_words('memory', largest * _MIB)}, which is what the largest GPU has"
+            wanted = f"at most {largest}Mi, which is what its scheduler counts of the largest GPU"
             fix = "Ask for less, or wait if a node with larger GPUs is added"
             yield Finding(_path(key), quoted(notes[key]), wanted, fix, True)
 

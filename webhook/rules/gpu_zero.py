@@ -32,6 +32,7 @@ class GpuZero(Rule):
                     seen=f"0 GPUs in container {quoted(container.name)}",
                     wanted="at least 1, or no such line",
                     fix="Ask for 1 if the container needs a GPU, or remove the line",
+                    cause=f"GPUs {context.field_of(container, zeros[0])}",
                 )
 
     def exported(self, gpus: Gpus) -> Iterable[Check]:

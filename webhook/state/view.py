@@ -150,6 +150,12 @@ class StateView:
 
         return self._cached(("resources",), answer)
 
+    def most_gpus(self, resource: str) -> int:
+        if resource not in self._state.nodes.columns.capacity:
+            return 0
+        devices = self._devices(resource)
+        return int(devices[self._state.nodes.columns.slices[: len(devices)] == 1].max(initial=0))
+
     def _devices(self, resource: str) -> NDArray[np.int64]:
         """Number of devices by row. Shared and sliced GPUs count once, not once per share or slice."""
         columns = self._state.nodes.columns

@@ -13,8 +13,9 @@ from typing import Any, Final
 import numpy as np
 from numpy.typing import NDArray
 
-from webhook.devices.source_kai import GPU_MEMORY, GROUP, KAI, RECEIVED, RESERVATIONS, gpu_memory, is_known
+from webhook.devices.source_kai import GROUP, KAI, RECEIVED, RESERVATIONS
 from webhook.devices.types import DeviceClaim
+from webhook.kube.other_gpus import GPU_MEMORY, gpu_memory, is_known
 from webhook.kube.pod import Pod, annotations_of, labels_of
 from webhook.nodes.table import Floats, Integers
 from webhook.placement.constraints import Mask
