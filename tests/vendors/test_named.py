@@ -25,6 +25,8 @@ from webhook.vendors.model import (
 ROOT = Path(__file__).resolve().parents[2] / "webhook"
 COMMON = {"agentpool", "karpenter.sh/", "gpu-fraction", "gpu-memory", "gpu-operator", "sku"}
 """Words that are not the vendor's own."""
+NO_NAMES = {*re.findall("[a-z]+", "and cloud engine gpus head karpenter kubernetes nodes run service threads windows")}
+"""Nor are these, of those in the names of vendors."""
 
 
 def own_words() -> Iterator[str]:
@@ -58,7 +60,10 @@ def told(fact: Fact) -> tuple[str, ...]:
 
 
 WORDS = sorted({word for word in own_words() if len(word) > 3} - COMMON)
-NAMED = re.compile("|".join([re.escape(word) for word in [*WORDS, "NVIDIA", "HAMi", "Volcano", "KAI", "DCGM"]]))
+NAMES = {word.lower() for vendor in VENDORS for word in re.findall("[A-Za-z]{3,}", vendor.name)} - NO_NAMES | {"dcgm"}
+NAMED = re.compile(
+    "|".join([*map(re.escape, WORDS), *[rf"(?<![a-z.])(?i:{name})(?![A-Za-z])" for name in sorted(NAMES)]])
+)
 
 
 def strings(path: Path) -> Iterator[str]:

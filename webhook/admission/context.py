@@ -14,6 +14,7 @@ from webhook.framework.interface import Context, Edit, Finding, Injector, Outcom
 from webhook.kube import bounds
 from webhook.kube.asked import AskedPod
 from webhook.kube.claim_requests import ClaimRequest
+from webhook.kube.other_gpus import CLASS_VENDORS
 from webhook.kube.pod import (
     INJECTION,
     OFF,
@@ -147,7 +148,7 @@ def injected(injectors: Injectors, edit: Edit, context: Context) -> Injected:
 
 def _claimable(cluster: Cluster) -> frozenset[str]:
     """Every vendor with a DRA driver: which device a claim is for is not known here."""
-    return frozenset([d.removeprefix("gpu.") if "intel" not in d else d for d in cluster.dra_drivers])
+    return frozenset([CLASS_VENDORS.get(driver, driver.removeprefix("gpu.")) for driver in cluster.dra_drivers])
 
 
 def exempt(request: Request, pod: Pod, profile: NamespaceProfile) -> bool:

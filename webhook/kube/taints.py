@@ -65,8 +65,6 @@ KNOWN: Final[tuple[tuple[str, str | None, TaintKind], ...]] = (
     ("status-taint.cluster-autoscaler.kubernetes.io/*", None, "condition"),
     # sigs.k8s.io/karpenter pkg/apis: "disruption" before version 1, "disrupted" since
     ("karpenter.sh/disrupt*", None, "leaving"),
-    # aws-node-termination-handler pkg/node
-    ("aws-node-termination-handler/*", None, "leaving"),
     # sigs.k8s.io/node-readiness-controller
     ("readiness.k8s.io/*", None, "starting"),
     # by vendors and clouds

@@ -2,7 +2,7 @@
 
 from typing import Final
 
-from webhook.vendors.model import Condition, HostPath, Label, Resource, Unhealthy, Vendor
+from webhook.vendors.model import Condition, HostPath, Label, Resource, Taint, Unhealthy, Vendor
 
 EKS: Final = Vendor(
     name="Amazon EKS",
@@ -36,6 +36,9 @@ EKS: Final = Vendor(
         ),
         "https://github.com/kubernetes/autoscaler/blob/master/cluster-autoscaler/cloudprovider/aws/README.md": (
             Label("k8s.amazonaws.com/accelerator", "present"),
+        ),
+        "https://github.com/aws/aws-node-termination-handler": (
+            Taint("aws-node-termination-handler/*", says="leaving"),
         ),
         "https://github.com/eksctl-io/eksctl": (Label("alpha.eksctl.io/nodegroup-name", "pool"),),
         "https://github.com/awslabs/aws-virtual-gpu-device-plugin": (Resource("k8s.amazonaws.com/vgpu", "none"),),
