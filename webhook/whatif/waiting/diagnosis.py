@@ -222,7 +222,7 @@ class Filtered:
         self._case, self._checks, row_of = case, [check(case) for check in _CHECKS], case.situation.nodes.row_of
         self._failed = np.sum([check.fails for check in self._checks], axis=0)
         self._resources = self._checks[_CHECKS.index(resources.resources)]
-        self.able: Mask = case.situation.alive & (self._failed == 0)
+        self.able: Mask = case.nodes & (self._failed == 0)
         kept = resources.nominated(case) if self.able.any() else ()
         self._kept = [cause for cause in kept if self.able[row_of[cause.nodes[0]]]]
         self.able[[row_of[cause.nodes[0]] for cause in self._kept]] = False
