@@ -166,7 +166,10 @@ def test_a_deployment_whose_pods_are_refused_is_found_by_its_name(tmp_path: Path
 def test_a_pod_that_is_being_deleted_waits_for_no_node(tmp_path: Path) -> None:
     leaves = of_job(placed(pod("leaves", 1), None), deletionTimestamp="2026-01-01T00:00:00Z")
     given = ["-n", "team", "--from", write(tmp_path, *CLUSTER, leaves, of_job(placed(pod("stays", 8), None)))]
-    assert "  it does not wait: it is being deleted\n" in call("why", "leaves", *given).stdout
+    assert (
+        "  it does not wait: it is being deleted: its grace period ended at 2026-01-01T00:00:00Z\n"
+        in call("why", "leaves", *given).stdout
+    )
     assert [each["name"] for each in document("why", "job/train", *given)] == ["stays"]
 
 

@@ -61,7 +61,7 @@ class Asked(NamedTuple):
     """What a name means."""
 
     pods: list[Pod]
-    """All its pods, those that wait first."""
+    """All its pods: those that wait first, those that have ended last."""
     answers: list[Answer]
     """Of those that wait, and of workloads that lack pods."""
 
@@ -111,10 +111,8 @@ def asked(snapshot: Snapshot, policy: Policy, namespace: str | None, name: str) 
         lacking = [*_idle(situation, names.workloads(namespace, name))]
     if not pods and not lacking:
         raise names.unknown(namespace, name)
-    waiting = [pod for pod in pods if waits(pod)]
-    return Asked(
-        [*waiting, *[pod for pod in pods if not waits(pod)]], [*lacking, *[_answer(diagnosis, pod) for pod in waiting]]
-    )
+    pods = sorted(pods, key=lambda pod: (not waits(pod), pod["status"].get("phase") in FINISHED))
+    return Asked(pods, [*lacking, *[_answer(diagnosis, pod) for pod in pods if waits(pod)]])
 
 
 def _lacking(situation: Situation, namespace: str | None) -> Iterator[Answer]:

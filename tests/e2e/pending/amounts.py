@@ -202,7 +202,7 @@ AMOUNTS = [
         fix=lambda k: k.end("urgent"), before=[HIGH, holding(held("victim", 4))], happens=preempts,
     ),
     Case(
-        "a victim that has not ended", "preempting", "it preempts 1 pod on p-a (NAMESPACE/victim), which have not ended yet", one(), waits(8, priorityClassName="p-high"),
+        "a victim that has not ended", "preempting", "it preempts 1 pod on p-a, not ended yet: NAMESPACE/victim", one(), waits(8, priorityClassName="p-high"),
         before=[HIGH, holding(held("victim", 8))],
     ),
     short("time-sliced nodes under another name", "otherGpuResource", "node p-b: nvidia.com/gpu.shared in place of nvidia.com/gpu", waits(nodeSelector={HOSTNAME: "p-b"}), [node("p-a", 1), RENAMED], before=[held("other", 1)]),
