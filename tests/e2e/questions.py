@@ -4,7 +4,7 @@ They were collected from what people ask, not from the causes that `why` knows. 
 `class-` is another one in each question, see `pending.kit`.
 """
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import Any
 
 from tests.controlplane.nodes import node
@@ -16,6 +16,7 @@ from tests.e2e.pending.kit import (
     PRODUCT,
     ZONE,
     Case,
+    Fix,
     Json,
     asking,
     held,
@@ -41,8 +42,8 @@ class Question(Case):
     """Asked with the right to view one namespace, and no more."""
     enough: bool | None = None
     """Whether a fix has a mark; None: either."""
-    also: list[Json] = field(default_factory=list)
-    """Created after the pod."""
+    later: Fix | None = None
+    """What is done once a pod of it waits."""
 
 
 def asks(question: str, first: str, nodes: list[Json], made: Json, **more: Any) -> Question:
@@ -84,6 +85,11 @@ def of(obj: Json, **spec: Any) -> Json:
 
 async def new_version(kit: Any) -> None:
     await kit.patch("Deployment", "waits", {"spec": {"template": {"metadata": {"annotations": {"version": "2"}}}}})
+
+
+def changed(kind: str, **spec: Any) -> Fix:
+    """The template of the workload is changed."""
+    return lambda kit: kit.patch(kind, "waits", {"spec": {"template": {"spec": spec}}})
 
 
 ISOLATED = made("RuntimeClass", "class-isolated", handler="runc", scheduling={"nodeSelector": {"sandbox": "gvisor"}})
@@ -360,6 +366,17 @@ QUESTIONS = [
         waits(8, priorityClassName="p-low"),
         before=[priority("p-low", -5, "PreemptLowerPriority"), held("serves", 8)],
         told=("serves",),
+    ),
+    # What was changed does not help
+    asks(
+        "he has corrected the template of a StatefulSet, and its pod waits as before",
+        "oldRevision",
+        one(labels={"pool": "serving"}),
+        stateful(2, 1, nodeSelector={"pool": "servng"}),
+        name="sts/waits",
+        later=changed("StatefulSet", nodeSelector={"pool": "serving"}),
+        told=("statefulset/waits makes it again", "kubectl delete pod waits-0"),
+        enough=True,
     ),
     # Nothing is there to look at
     asks("a service of no replicas", "noPods", one(), served(0), name="deploy/waits", told=("0 replicas",)),

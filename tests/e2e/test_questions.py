@@ -54,9 +54,15 @@ class Asks(Play):
         if self.case.happens is not None:
             await wait_until(self._runs, 120, "the first version")
             await self.case.happens(self.kit)
+        if self.case.later is not None:
+            await wait_until(self._waits, 120, "a pod that waits")
+            await self.case.later(self.kit)
 
     async def _runs(self) -> bool:
         return any(each["spec"].get("nodeName") for each in await self.kit.api.pods(self.namespace))
+
+    async def _waits(self) -> bool:
+        return any(each["status"].get("conditions") for each in await self.kit.api.pods(self.namespace))
 
     def is_answered(self, snapshot: Snapshot) -> None:
         case = self.case
@@ -91,20 +97,19 @@ class Asks(Play):
         self.lines = plain
 
     async def mend(self) -> None:
-        """Try each fix with a mark: first those that change the pod, each on a pod of its own, then the one that changes more."""
+        """Try each fix with a mark: first those that change the pod, each on a pod of its own, then the one that is a command or
+        ends others."""
         marked: list[Fix] = getattr(self, "marked", [])
-        for number, fix in enumerate(
-            [each for each in marked if each.pod is not None and not each.on and not each.ends]
-        ):
-            assert fix.pod is not None
-            await self._bound(self._alone(fix.pod, f"fixed-{number}"), fix, stays=False)
-        others = [each for each in marked if each.on or each.ends]
+        for number, fix in enumerate([each for each in marked if not each.command and not each.ends]):
+            if fix.pod is not None:
+                await self._bound(self._alone(fix.pod, f"fixed-{number}"), fix, stays=False)
+        others = [each for each in marked if each.command or each.ends]
         assert len(others) < 2, "one question for each, please"
         for fix in others:
             for ended in fix.ends:
                 await self.kit.api.delete("Pod", ended["metadata"]["name"], ended["metadata"]["namespace"], grace=0)
-            if fix.on:
-                await self.kit.api.patch("Node", fix.on, {"spec": {"unschedulable": None}})
+            if fix.command:
+                await asyncio.to_thread(self.plane.kubectl, *fix.command[1:])
             assert self.answered_by is not None
             await self._bound(self.answered_by, fix, stays=True)
 

@@ -37,7 +37,7 @@ class GpuAmounts(NamedTuple):
     """With those that the node has and does not offer."""
     allocated: Floats
     promised: Floats
-    """Reserved for pods that are not bound, or whose claims are not allocated yet. What pods have that end for them counts once."""
+    """Reserved for pods that are not bound, or whose claims are not allocated yet. What they get when others end is left out."""
 
     @property
     def free(self) -> Floats:

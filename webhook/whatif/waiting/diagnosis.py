@@ -25,6 +25,7 @@ from webhook.whatif.waiting.causes import Cause, Fix, NodeCheck, ordered
 from webhook.whatif.waiting.free_devices import again, is_simulated
 from webhook.whatif.waiting.gangs import together
 from webhook.whatif.waiting.prerequisites import prerequisites
+from webhook.whatif.waiting.revisions import outdated
 from webhook.whatif.waiting.scheduler_message import Reason, by_message, scheduler_message, unexplained
 from webhook.whatif.waiting.situation import Case, Situation
 from webhook.whatif.waiting.workloads import refusal
@@ -113,12 +114,14 @@ class Diagnosis:
     def _look_at(self, pod: Pod) -> Findings:
         case = Case(self.situation, pod)
         blind, tried = "Node" in self.situation.snapshot.missing, len(self._known) < self._max_tried
+        old = [*outdated(case)]
         if first := causes_before_filtering(case):
-            return Findings(ordered([_tried(case, cause) if tried and not blind else cause for cause in first]), [])
+            causes = [*old, *first]
+            return Findings(ordered([_tried(case, cause) if tried and not blind else cause for cause in causes]), [])
         if blind:
-            return Findings([], [])
+            return Findings(old, [])
         filtered = Filtered(case)
-        causes = _offered(case, [*filtered.causes()])
+        causes = [*old, *_offered(case, [*filtered.causes()])]
         causes = ordered([_tried(case, cause) for cause in causes] if tried else causes)
         causes.sort(key=lambda cause: cause.cause != "fitsNow")  # then nothing has to be changed: it comes first
         full = filtered.only_full

@@ -10,7 +10,7 @@ import numpy as np
 
 from webhook.devices.source_kai import KAI
 from webhook.kube.less import init_container, less
-from webhook.kube.pod import Pod, controller_reference, labels_of, priority_of
+from webhook.kube.pod import Pod, controller_reference, priority_of
 from webhook.kube.pod_requests import counted_requests
 from webhook.kube.schedulers import queueing
 from webhook.kube.stores import full_name
@@ -21,6 +21,7 @@ from webhook.text import amount_number, bare, listed, quoted
 from webhook.whatif.cluster.report import gpus_of
 from webhook.whatif.commands import kubectl
 from webhook.whatif.waiting.causes import Cause, Fix, NodeCheck
+from webhook.whatif.waiting.revisions import revision_of
 from webhook.whatif.waiting.situation import Case, Situation, failing
 from webhook.whatif.waiting.unoffered import unknown, without
 
@@ -205,7 +206,7 @@ def _waits(case: Case, name: str, amount: int, off: Mask) -> tuple[str, list[Fix
         ]
     siblings = [pod for row in rows.tolist() for pod in s.pods_on.get(s.names[row], ()) if s.names_of.top(pod) == own]
     has = amount_number(name, sum([counted_requests(pod).amount(name) for pod in siblings]))
-    older = any(_revision(pod) not in ("", _revision(case.pod)) for pod in siblings)
+    older = any(revision_of(pod) not in ("", revision_of(case.pod)) for pod in siblings)
     rollout = [Fix("let the old ones go first: strategy Recreate or maxSurge 0")] if older else []
     return f"; its own workload, {bare(own)}, has {has} of them", rollout
 
@@ -213,10 +214,6 @@ def _waits(case: Case, name: str, amount: int, off: Mask) -> tuple[str, list[Fix
 def _serves(pods: Iterable[Pod]) -> bool:
     """Whether a controller runs these pods for ever."""
     return any(controller_reference(pod) and pod["spec"].get("restartPolicy", "Always") == "Always" for pod in pods)
-
-
-def _revision(pod: Pod) -> str:
-    return labels_of(pod).get("pod-template-hash") or labels_of(pod).get("controller-revision-hash") or ""
 
 
 def preemption(case: Case, only_full: Mask) -> Iterator[Cause]:

@@ -120,7 +120,8 @@ def _ails(pod: Pod) -> Iterator[str]:
     for status in _statuses(pod):
         name, state = status.get("name"), status.get("state") or {}
         if reason := (state.get("waiting") or {}).get("reason"):
-            yield f"container {quoted(name)} does not run: {bare(reason)}, {plural(int(status.get('restartCount') or 0), 'restart')}"
+            restarts = plural(int(status.get("restartCount") or 0), "restart")
+            yield f"container {quoted(name)} does not run: {bare(reason)}, {restarts}"
             if why := _exit(status.get("lastState")):
                 logs = kubectl("logs", metadata["name"], "-c", str(name), "--previous", namespace=metadata["namespace"])
                 yield f"it ended last: {why}"
