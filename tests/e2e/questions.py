@@ -10,6 +10,7 @@ from typing import Any
 from tests.controlplane.nodes import node
 from tests.controlplane.objects import REQUIRED, deployment, job, made, pod, required, volume, volume_claim, workload
 from tests.e2e.pending.amounts import PART
+from tests.e2e.pending.claims import CLASS, MODEL, exactly, offered
 from tests.e2e.pending.kit import (
     GPU,
     HOSTNAME,
@@ -42,6 +43,8 @@ class Question(Case):
     """Asked with the right to view one namespace, and no more."""
     enough: bool | None = None
     """Whether a fix has a mark; None: either."""
+    rows: int | None = None
+    """How many rows the answer has; None: any."""
     later: Fix | None = None
     """What is done once a pod of it waits."""
 
@@ -92,6 +95,18 @@ def changed(kind: str, **spec: Any) -> Fix:
     return lambda kit: kit.patch(kind, "waits", {"spec": {"template": {"spec": spec}}})
 
 
+def template(name: str, *selectors: str, **fields: Any) -> Json:
+    """A ResourceClaimTemplate with one request."""
+    requests = [{"name": "gpu", "exactly": exactly(*selectors, **fields)}]
+    return made("ResourceClaimTemplate", name, spec={"spec": {"devices": {"requests": requests}}})
+
+
+def claiming(name: str) -> Json:
+    """What the pods of a workload have that use a template."""
+    return {"resourceClaims": [{"name": "gpu", "resourceClaimTemplateName": name}]}
+
+
+A100S = offered(*[{"attributes": {"model": {"string": "A100"}}}] * 2)
 ISOLATED = made("RuntimeClass", "class-isolated", handler="runc", scheduling={"nodeSelector": {"sandbox": "gvisor"}})
 HEAVY = made("RuntimeClass", "class-heavy", handler="kata", overhead={"podFixed": {"cpu": "100", "memory": "1Gi"}})
 DEFAULTS = made(
@@ -225,6 +240,37 @@ QUESTIONS = [
         waits(),
         before=[held("other", 6)],
         told=("2 of 8 nvidia.com/gpu are not allocatable on node p-a",),
+    ),
+    # Devices, by claims
+    asks(
+        "four replicas of a device each on a node of two",
+        "noDevice",
+        one(gpus=0),
+        served(4, 0, **claiming("t")),
+        name="deploy/waits",
+        before=[CLASS, A100S, template("t")],
+        told=("claim of template t: 1 device",),
+        never=("in a new claim",),
+        rows=1,
+    ),
+    asks(
+        "his template asks for an attribute that no device has",
+        "noDevice",
+        one(gpus=0),
+        waits(0, **claiming("t")),
+        before=[CLASS, A100S, template("t", 'device.attributes["gpu.example.com"].family == "Ampere"')],
+        told=("claim of template t: selector #0", "no such key: family", "correct it in the template"),
+        never=("documentation", "the scheduler also says"),
+        enough=False,
+    ),
+    asks(
+        "his template asks for another model, and for more than there are",
+        "noDevice",
+        one(gpus=0),
+        served(1, 0, **claiming("t")),
+        name="deploy/waits",
+        before=[CLASS, A100S, template("t", f'{MODEL} == "A100"', count=3)],
+        told=("at most 2 free", "ask for at most 2 in the template, and create the pod again"),
     ),
     # Where it may run
     asks(

@@ -19,7 +19,8 @@ from tests.e2e.test_pending import POLICY, Play, Played, play
 from webhook.cli.cluster.load import load
 from webhook.cli.why import cause_lines
 from webhook.errors import BadInput
-from webhook.whatif.answers import KINDS, Asked, asked
+from webhook.whatif.answers import KINDS, Asked, asked, rows_of
+from webhook.whatif.cluster.devices import PodGpus
 from webhook.whatif.cluster.snapshot import Snapshot
 from webhook.whatif.offline import as_submitted
 from webhook.whatif.waiting.causes import Fix
@@ -79,6 +80,8 @@ class Asks(Play):
             assert not case.first, said
             assert all(part in said for part in case.told), said
             return
+        rows = rows_of(found.answers, PodGpus(snapshot, POLICY))
+        assert case.rows in (None, len(rows)), [(row.name, row.cause.text) for row in rows]
         answer = next(iter(found.answers), None)
         assert answer is not None, [each["metadata"]["name"] for each in found.pods]
         lines = "\n".join([line.plain for line in cause_lines(answer.causes, wide=False)] + answer.notes)
