@@ -196,15 +196,22 @@ def test_of_a_workload_that_lacks_pods_those_that_wait_are_told_too(tmp_path: Pa
     ]
 
 
+A_NODE = '"gpu-a" is a node. `top nodes gpu-a -o wide` names its pods, `drain gpu-a` says where they could go'
+
+
 @pytest.mark.parametrize(
     ("arguments", "said"),
     [
         pytest.param(["wait"], 'no pod or workload "wait" in namespace team; did you mean waits?', id="a pod that is not there"),
+        pytest.param(["gpu-a"], A_NODE, id="a node"),
+        pytest.param(["node/gpu-a"], A_NODE, id="a node, by its kind"),
+        pytest.param(["svc/waits"], 'no pod or workload "svc/waits" in namespace team; did you mean pod/waits?', id="a kind that has no pods"),
+        pytest.param(["waits", "-n", "other"], 'no pod or workload "waits" in namespace other; namespace team has one', id="another namespace"),
         pytest.param(["-l", "a=b("], '-l: saw "a=b(", wanted labels as a=b, a!=b, a in (b,c), a or !a, with commas between', id="no selector"),
     ],
 )  # fmt: skip
 def test_wrong_arguments_exit_with_status_2(tmp_path: Path, arguments: list[str], said: str) -> None:
-    result = call("why", *arguments, "-n", "team", "--from", write(tmp_path, *CLUSTER))
+    result = call("why", "-n", "team", *arguments, "--from", write(tmp_path, *CLUSTER))
     assert (result.exit_code, result.stdout, result.stderr) == (2, "", f"error: {said}\n")
 
 
