@@ -262,7 +262,8 @@ def _print_tried(tried: Tried, snapshot: Snapshot, *, wide: bool) -> None:
     show_decision(entry["decision"])
     if tried.waiting:
         count = plural(len(tried.waiting), "pod")
-        show(Text(f"  {count} would wait, ! marks a fix that is enough alone:"), *cause_lines(tried.causes, wide=wide))
+        enough = "enough for one of them" if len(tried.waiting) > 1 else "enough alone"
+        show(Text(f"  {count} would wait, ! marks a fix that is {enough}:"), *cause_lines(tried.causes, wide=wide))
 
 
 def _head(tried: Tried, *, wide: bool, blind: bool) -> Text:

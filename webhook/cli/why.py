@@ -131,7 +131,7 @@ def _print(rows: Iterable[Row], taken: float) -> None:
         for row in rows
     ]
     table(["POD", "SINCE", "GPUS", "WHY", "FIX (! is enough alone)"], cells, last_below=True, drop=["SINCE", "GPUS"])
-    say(f"!: enough alone; all causes and fixes: {PROGRAM} why NAME, or -o wide", "dim")
+    say(f"!: for one pod of a row at least; all causes and fixes: {PROGRAM} why NAME, or -o wide", "dim")
 
 
 def words_of(cause: str) -> str:
