@@ -4,11 +4,11 @@ A StatefulSet that makes its pods in order goes on once each is ready, and with 
 (kubernetes.io/docs/concepts/workloads/controllers/statefulset, "Forced rollback").
 """
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
+from typing import Any
 
 from webhook.kube.pod import Pod, controller_reference, labels_of
 from webhook.text import bare
-from webhook.whatif.cluster.snapshot import Object
 from webhook.whatif.commands import kubectl
 from webhook.whatif.waiting.causes import Cause, Fix
 from webhook.whatif.waiting.situation import Case
@@ -35,7 +35,7 @@ def outdated(case: Case) -> Iterator[Cause]:
     yield Cause.of("oldRevision", text, Fix(words, delete, pod=_by_template(of, pod)), alone=1)
 
 
-def _made_anew(of: Object, pod: Pod) -> bool:
+def _made_anew(of: Mapping[str, Any], pod: Pod) -> bool:
     """Whether it would be made by the new template: those below the partition are not (stateful_set_utils.go,
     isCurrentRevisionNeeded)."""
     rolling = (of["spec"].get("updateStrategy") or {}).get("rollingUpdate") or {}
@@ -44,7 +44,7 @@ def _made_anew(of: Object, pod: Pod) -> bool:
     return ordinal.isdecimal() and int(ordinal) - int(first) >= int(rolling.get("partition") or 0)
 
 
-def _by_template(of: Object, pod: Pod) -> Pod:
+def _by_template(of: Mapping[str, Any], pod: Pod) -> Pod:
     """The pod as the controller makes it by the template of now, with the claims that are its own."""
     template, labels = of["spec"].get("template") or {}, labels_of(pod)
     own = {each["metadata"]["name"] for each in of["spec"].get("volumeClaimTemplates") or ()}
