@@ -26,7 +26,7 @@ team/waits
     → add a node
   notReady: node gpu-c: not-ready
     → see what is wrong there; the taint goes when it is repaired: kubectl describe node gpu-c
-  1 other node is not for this pod: 1 by noGpus (all of it: -o wide)
+  1 other node is not for this pod: by noGpus (all of it: -o wide)
   it can preempt nobody: no pod has a priority below its own, 0, on node gpu-a
   whether a node will come is not known: no autoscaler has written an Event about it
   scheduler: 0/4 nodes are available: 1 Insufficient nvidia.com/gpu, …
@@ -83,7 +83,7 @@ def test_a_node_that_lacks_several_things_is_one_of_the_others(tmp_path: Path) -
     made = waiting(container={"resources": {"limits": {"nvidia.com/gpu": "8", "cpu": "4", "memory": "8Gi"}}})
     file = write(tmp_path, node("a"), held(8, "a"), node("b", renamed=True, cpu="1", memory="1Gi"), made)
     (line,) = [each for each in call("why", "waits", "--from", file).stdout.splitlines() if "other node" in each]
-    assert line == "  1 other node is not for this pod: 1 by nodesTooSmall (all of it: -o wide)"
+    assert line == "  1 other node is not for this pod: by nodesTooSmall (all of it: -o wide)"
 
 
 @pytest.mark.parametrize("name", ["train-3", "job/train-3", "jobs/train-3", "job.batch/train-3"])

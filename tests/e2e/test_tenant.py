@@ -129,7 +129,7 @@ async def test_each_is_told_what_he_may_know_and_which_right_says_more(told: Map
     assert "1 node: node(s) had untolerated taint(s), says the scheduler" in views["why waits"][1]
     assert "gpusTaken: 1 node: Insufficient nvidia.com/gpu, says the scheduler" in views["why waits"][1]
     for each in (reads, admin):
-        assert "1 other node is not for this pod: 1 by untoleratedTaint" in each["why waits"][1]
+        assert "1 other node is not for this pod: by untoleratedTaint" in each["why waits"][1]
     assert "whether its namespace has opted in is not known: no right to list namespaces" in views["why waits"][1]
     assert "pod/secret-of-others" in admin["why waits"][1], "whose end would make room"
     for tenant in (views, reads):

@@ -15,7 +15,7 @@ from webhook.cli.checks.dry_run import dry_run
 from webhook.cli.checks.replicas import is_called_by_url
 from webhook.cli.checks.result import Result, opted_in
 from webhook.cli.reading import policy_of, snapshot_of
-from webhook.cli.terminal import REFUSED, document, say, show, totals
+from webhook.cli.terminal import PROGRAM, REFUSED, document, say, show, totals
 from webhook.cli.why import fix_line
 from webhook.errors import BadInput, PolicyError
 from webhook.feeds.access import Access
@@ -136,7 +136,7 @@ def results(snapshot: Snapshot, named: str | None = None) -> Iterator[Result]:
             text = (
                 f"{plural(len(error.problems), 'problem')}: {listed(error.problems, 2)}; the last good one is in force"
             )
-            step = f"{shlex.join(snapshot.release.edit_policy)}, then gpu-admission policy lint"
+            step = f"{shlex.join(snapshot.release.edit_policy)}, then {PROGRAM} policy lint"
             yield Result("policy", "broken", text, step)
         policy = load_policy()
     yield from run_checks(snapshot, policy)

@@ -182,7 +182,7 @@ AMOUNTS = [
         waits(1, initContainers=[{**asking({GPU: "16"}), "name": "init"}]),
     ),
     short(
-        "two containers that ask for more together than any node has", "moreThanAnyNode", "asks for 12 nvidia.com/gpu, and no node has more than 8", TWO_OF_SIX,
+        "two containers that ask for more together than any node has", "moreThanAnyNode", "asks for 12 nvidia.com/gpu (6 in container", TWO_OF_SIX,
         advises='ask for 2 nvidia.com/gpu at most in container "main"',
     ),
     short(

@@ -9,7 +9,7 @@ from typing import Final
 import numpy as np
 
 from webhook.devices.source_kai import KAI
-from webhook.kube.less import init_container, less
+from webhook.kube.less import less, who_asks
 from webhook.kube.pod import Pod, controller_reference, priority_of
 from webhook.kube.pod_requests import counted_requests
 from webhook.kube.schedulers import queueing
@@ -17,7 +17,7 @@ from webhook.kube.stores import full_name
 from webhook.nodes.usage import is_unschedulable, nominated_priority
 from webhook.placement.constraints import Mask
 from webhook.placement.feasible import BY_DRA, NO_GPU
-from webhook.text import amount_number, bare, listed, quoted
+from webhook.text import amount_number, bare, listed
 from webhook.whatif.cluster.report import gpus_of
 from webhook.whatif.commands import kubectl
 from webhook.whatif.waiting.causes import Cause, Fix, NodeCheck
@@ -87,10 +87,10 @@ def _short(case: Case, name: str, amount: int, off: Mask, alone: Mask) -> Iterat
     if gpu and (none := off & (capacity == 0)).any():
         yield from without(case, name, none, alone & none)
         off, alone = off & ~none, alone & ~none
-    first = init_container(case.pod, name)
-    asked, who = amount_number(name, amount), f"init container {quoted(first)} " if first else ""
+    (who, parts), asked = who_asks(case.pod, name), amount_number(name, amount)
+    wanted = f"{who}asks for {asked} {bare(name)}" if who else f"{asked} {bare(name)} asked for{parts}"
     if (large := off & (capacity >= amount)).any():
-        yield _taken(case, name, amount, large, able, f"{who}asks for {asked} {bare(name)}" if who else "")
+        yield _taken(case, name, amount, large, able, wanted if who or parts else "")
     if not (small := off & (capacity < amount)).any():
         return
     largest, now = int(capacity[small].max()), _most_free(case, name, alone & small)
@@ -105,11 +105,10 @@ def _short(case: Case, name: str, amount: int, off: Mask, alone: Mask) -> Iterat
         return
     if not (s.alive & (capacity >= amount)).any():
         most = amount_number(name, int(capacity[s.alive].max()))
-        text = f"{who}asks for {asked} {bare(name)}, and no node has more than {most}"
+        text = f"{who}asks for {asked} {bare(name)}{parts}, and no node has more than {most}"
         yield s.cause("moreThanAnyNode", text, small, alone, *fewer, "add larger nodes")
     else:
         empty = amount_number(name, largest)
-        wanted = f"{who}asks for {asked} {bare(name)}" if who else f"{asked} {bare(name)} asked for"
         text = f"{s.where(small)}: too small: {wanted}, {empty} there when empty"
         yield s.cause("nodesTooSmall", text, small, alone, *fewer, "let the pod go to larger nodes")
 
