@@ -5,6 +5,7 @@ All questions are played at once, as in `test_pending`.
 """
 
 import asyncio
+import re
 from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 
@@ -13,7 +14,7 @@ import pytest
 from tests.controlplane.api import wait_until
 from tests.controlplane.objects import made
 from tests.controlplane.plane import ControlPlane
-from tests.e2e.pending.kit import Json
+from tests.e2e.pending.kit import Json, named
 from tests.e2e.questions import QUESTIONS, Question
 from tests.e2e.test_pending import POLICY, Play, Played, play
 from webhook.cli.cluster.load import load
@@ -70,7 +71,7 @@ class Asks(Play):
         if case.tenant:
             with ThreadPoolExecutor(1) as beside:  # `load` has a loop of its own
                 snapshot = beside.submit(load, self.config, None, KINDS, self.namespace, needed=("Pod",)).result()
-        name = case.name.replace("NAMESPACE", self.namespace)
+        name = named(case.name, self.tag)
         found, said = None, ""
         try:
             found = asked(snapshot, POLICY, self.namespace, name)
@@ -97,7 +98,7 @@ class Asks(Play):
         if answer.pod is not None and not case.tenant:
             self.agrees(answer)
         self.found, self.marked, self.answered_by = found, marked, answer.pod
-        self.lines = plain
+        self.lines, self.waiting = plain, {each.name for each in found.answers}
 
     async def mend(self) -> None:
         """Try each fix with a mark: first those that change the pod, each on a pod of its own, then the one that is a command or
@@ -113,8 +114,9 @@ class Asks(Play):
                 await self.kit.api.delete("Pod", ended["metadata"]["name"], ended["metadata"]["namespace"], grace=0)
             if fix.command:
                 await asyncio.to_thread(self.plane.kubectl, *fix.command[1:])
+            room = re.search(r"room for (\d+) of", fix.words)
             assert self.answered_by is not None
-            await self._bound(self.answered_by, fix, stays=True)
+            await self._bound(self.answered_by, fix, stays=True, pods=int(room[1]) if room else 0)
 
     def _alone(self, pod: Json, name: str) -> Json:
         """The pod of a fix as a person would create it, and no controller's."""
@@ -129,12 +131,20 @@ class Asks(Play):
             each.pop("volumeMounts", None)
         return found
 
-    async def _bound(self, pod: Json, fix: Fix, *, stays: bool) -> None:
+    async def _bound(self, pod: Json, fix: Fix, *, stays: bool, pods: int = 0) -> None:
+        """`pods`: so many of those that wait, whichever; 0: this one."""
         name = pod["metadata"]["name"]
         if not stays:
             await self.kit.api.create(pod, self.namespace)
 
         async def is_bound() -> bool:
+            if pods:
+                now_bound = {
+                    each["metadata"]["name"]
+                    for each in await self.kit.api.pods(self.namespace)
+                    if each["spec"].get("nodeName")
+                }
+                return len(now_bound & self.waiting) >= pods
             now: Any = await self.kit.api.get("Pod", name, self.namespace)
             return bool(now["spec"].get("nodeName"))
 

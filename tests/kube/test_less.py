@@ -89,10 +89,6 @@ WHO = [
         {"containers": [asks("1")], "init": [first("8", "Always")]}, "",
         ' (1 in container "main", 8 in sidecar "first")', id="a sidecar",
     ),
-    pytest.param(
-        {"containers": [asks("1")], "init": [first("8", "Always")]}, "",
-        ' (1 in container "main", 8 in sidecar "first")', id="a sidecar",
-    ),
     pytest.param({"containers": [asks("1")], "init": [first("8")]}, 'init container "first" ', "", id="an init container"),
     pytest.param(
         {"containers": [asks("1")], "init": [first("2", "Always") | {"name": "side"}, first("8")]},
