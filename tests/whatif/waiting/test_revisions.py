@@ -47,8 +47,9 @@ def test_its_own_claims_come_with_it(tmp_path: Path) -> None:
     """The template does not name them."""
     templates = [{"metadata": {"name": "cache"}, "spec": {}}]
     volumes = [{"name": "cache", "persistentVolumeClaim": {"claimName": "cache-vllm-0"}}]
-    first, *_ = causes(tmp_path, owner(volumeClaimTemplates=templates), of(0, nodeSelector=MISSPELT, volumes=volumes))
-    assert 'PersistentVolumeClaim "cache-vllm-0" does not exist' in first["then"]
+    found = causes(tmp_path, owner(volumeClaimTemplates=templates), of(0, nodeSelector=MISSPELT, volumes=volumes))
+    then = {each["cause"]: each["then"] for each in found}["oldRevision"]
+    assert then == 'PersistentVolumeClaim "cache-vllm-0" does not exist in team'
 
 
 @pytest.mark.parametrize(
