@@ -72,7 +72,8 @@ def doctor(
     if attempt and snapshot.access is not None:
         page.append(dry_run(snapshot.access, snapshot.release, attempt))
     if not document([result._asdict() for result in page], output, "Check"):
-        for result, after in zip(page, [*page[1:], None], strict=True):
+        lines = _by_reason(page)
+        for result, after in zip(lines, [*lines[1:], None], strict=True):
             state = f"{result.state:8}", _STYLES[result.state]
             show(Text.assemble(state, (result.check, "bold"), f": {result.text}"))
             if result.next and (after is None or after.next != result.next):  # adjacent results share one next step
@@ -82,6 +83,16 @@ def doctor(
             say(line, "dim")
     if any(result.state == "broken" for result in page):
         raise typer.Exit(REFUSED)
+
+
+def _by_reason(page: Iterable[Result]) -> list[Result]:
+    """The results; those that are unknown for the same reason as one, with the names of all."""
+    found: dict[tuple[str, ...], Result] = {}
+    for each in page:
+        key = (each.text, each.next) if each.state == "unknown" else (each.check, str(len(found)), "")
+        one = found.get(key)
+        found[key] = each if one is None else one._replace(check=f"{one.check}, {each.check}")
+    return [*found.values()]
 
 
 def summary(snapshot: Snapshot, page: Iterable[Result]) -> list[str]:
