@@ -20,7 +20,7 @@ GOLDEN = """\
 team/waits
   untoleratedTaint: node gpu-b: tainted nvidia.com/gpu=present:NoSchedule, which the pod does not tolerate
     ! if the pod may run there, add to spec.tolerations: {key: nvidia.com/gpu, operator: Equal, value: "present", effect: NoSchedule}
-  gpusTaken: all GPUs are taken: 4 nvidia.com/gpu asked for; free on node gpu-a: 2 in all, at most 2 on one
+  gpusTaken: all GPUs are taken: 4 nvidia.com/gpu asked for; free on node gpu-a: 2
     ! ask for 2 in place of 4
     → wait for pod/trainer in team (6 nvidia.com/gpu on gpu-a) to end
     → add a node

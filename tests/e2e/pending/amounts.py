@@ -106,20 +106,20 @@ AMOUNTS = [
         "two free here and two there", "gpusFragmented", "GPUs are free, but on several nodes: 4 nvidia.com/gpu asked for", waits(4), [node("p-a", 4), node("p-b", 4)],
         before=[held("one", 2), held("two", 2, "p-b")], advises="ask for 2 in each of more pods",
     ),
-    taken("GPUs that a Job has", 4, "node p-a: 2 in all, at most 2 on one", held("other", 6)),
+    taken("GPUs that a Job has", 4, "node p-a: 2", held("other", 6)),
     taken("GPUs of a Deployment that serves", 8, "node p-a: 2", held("other", 6), advises="ask for 2 in place of 8"),
-    taken("nodes that are too small, and a larger one that is full", 8, "node p-b: 7 in all, at most 7 on one", held("other", 1, "p-b"), nodes=[node("p-a", 4), node("p-b", 8)]),
-    taken("full nodes, and time-sliced ones under another name", 1, "node p-a: 0 in all, at most 0 on one", held("other", 1), nodes=[node("p-a", 1), RENAMED]),
+    taken("nodes that are too small, and a larger one that is full", 8, "node p-b: 7", held("other", 1, "p-b"), nodes=[node("p-a", 4), node("p-b", 8)]),
+    taken("full nodes, and time-sliced ones under another name", 1, "node p-a: 0", held("other", 1), nodes=[node("p-a", 1), RENAMED]),
     Case(
-        "a selector of nodes that are full, and others", "gpusTaken", "all GPUs are taken: 1 nvidia.com/gpu asked for; free on node p-b: 0 in all, at most 0 on one",
+        "a selector of nodes that are full, and others", "gpusTaken", "all GPUs are taken: 1 nvidia.com/gpu asked for; free on node p-b: 0",
         [node("p-a"), node("p-b", 1, L4)], waits(nodeSelector={PRODUCT: L4}), "node affinity/selector", before=[held("other", 1, "p-b")],
     ),
     Case(
-        "a pin to a node that is full", "gpusTaken", "all GPUs are taken: 8 nvidia.com/gpu asked for; free on node p-a: 7 in all, at most 7 on one",
+        "a pin to a node that is full", "gpusTaken", "all GPUs are taken: 8 nvidia.com/gpu asked for; free on node p-a: 7",
         two(), waits(8, affinity=required(HOSTNAME, "In", "p-a")), "node affinity/selector", before=[held("other", 1)],
     ),
     Case(
-        "a class that never preempts", "gpusTaken", "all GPUs are taken: 8 nvidia.com/gpu asked for; free on node p-a: 0 in all, at most 0 on one",
+        "a class that never preempts", "gpusTaken", "all GPUs are taken: 8 nvidia.com/gpu asked for; free on node p-a: 0",
         one(), waits(8, priorityClassName="p-never"), "preemptionPolicy=Never", before=[NEVER, held("other", 8)],
     ),
     taken(
@@ -139,7 +139,7 @@ AMOUNTS = [
     ),
     taken("a sidecar that has a GPU of its own", 8, "node p-a: 7", held("other", 1), made=waits(7, initContainers=[SIDECAR]), advises='ask for 6 in place of 7 in container "main"'),
     short(
-        "an init container that asks for the GPUs", "gpusTaken", 'all GPUs are taken: init container "init" asks for 4 nvidia.com/gpu; free on node p-a: 2 in all',
+        "an init container that asks for the GPUs", "gpusTaken", 'all GPUs are taken: init container "init" asks for 4 nvidia.com/gpu; free on node p-a: 2',
         waits(1, initContainers=[INIT]), before=[held("other", 6)], advises='ask for 2 in place of 4 in init container "init"',
     ),
     taken(

@@ -161,9 +161,8 @@ def _taken(case: Case, name: str, amount: int, off: Mask, able: Mask, asks: str)
     back = _withdrawn(
         case, name, here & (free + s.nodes.columns.installed[name][: len(off)] - s.capacity[name] >= amount)
     )
-    amounts = (
-        f"{asks or f'{amount} {unit} asked for'}; free on {s.where(off)}: {total} in all, at most {most} on one{held}"
-    )
+    one = f" in all, at most {most} on one" if most < total else ""
+    amounts = f"{asks or f'{amount} {unit} asked for'}; free on {s.where(off)}: {total}{one}{held}"
     if total >= amount:
         each = less(case.pod, name, best)
         fixes = [Fix(f"ask for {each.amount} in each of more pods", pod=each.change(str(each.amount)))] if each else []
