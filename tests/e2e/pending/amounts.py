@@ -137,7 +137,10 @@ AMOUNTS = [
     taken(
         "a pod of a DaemonSet whose node is full (kubernetes#93934)", 8, "node p-a: 2", held("other", 6), made=DAEMON, fix=lambda k: k.end("other"), about="waits-",
     ),
-    taken("a sidecar that has a GPU of its own", 8, "node p-a: 7", held("other", 1), made=waits(7, initContainers=[SIDECAR]), advises='ask for 6 in place of 7 in container "main"'),
+    short(
+        "a sidecar that has a GPU of its own", "gpusTaken", 'all GPUs are taken: 8 nvidia.com/gpu asked for (7 in container "main", 1 in sidecar "sidecar"); free on node p-a: 7',
+        waits(7, initContainers=[SIDECAR]), before=[held("other", 1)], advises='ask for 6 in place of 7 in container "main"',
+    ),
     short(
         "an init container that asks for the GPUs", "gpusTaken", 'all GPUs are taken: init container "init" asks for 4 nvidia.com/gpu; free on node p-a: 2',
         waits(1, initContainers=[INIT]), before=[held("other", 6)], advises='ask for 2 in place of 4 in init container "init"',
@@ -186,7 +189,7 @@ AMOUNTS = [
         advises='ask for 2 nvidia.com/gpu at most in container "main"',
     ),
     short(
-        "the overhead of a runtime class (KAI-Scheduler#373)", "moreThanAnyNode", "asks for 130 cpu, and no node has more than 128",
+        "the overhead of a runtime class (KAI-Scheduler#373)", "moreThanAnyNode", 'asks for 130 cpu (100 in container "main", 30 of overhead), and no node has more than 128',
         wants({GPU: "1", "cpu": "100"}, runtimeClassName="p-kata"), of="cpu", before=[OVERHEAD], advises="ask for 98 cpu at most",
     ),
     short("a request of the whole pod", "moreThanAnyNode", "asks for 250 cpu, and no node has more than 128", waits(1, resources={"requests": {"cpu": "250"}}), of="cpu", advises="ask for 128 cpu at most in spec.resources"),
