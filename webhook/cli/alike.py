@@ -57,11 +57,10 @@ def _groups(pods: list[Pod]) -> list[dict[str, Any]]:
         key = tuple([(subject, word) for subject, (word, _) in traits.items()])
         groups.setdefault(key, (traits, []))[1].append(pod["metadata"]["name"])
     (own, names), *others = groups.values()
-    if not others and own["decision"] == _NONE:
-        return []
     others.sort(key=lambda group: -len(group[1]))
+    same = "none has a decision" if own["decision"] == _NONE else "all are decided alike"
     first = "this one" if len(names) == 1 else f"{len(names)} alike"
-    found = [{"pods": names, "text": first if others else "all are decided alike"}]
+    found = [{"pods": names, "text": first if others else same}]
     for traits, them in others:
         found.append({"pods": them, "text": f"{len(them)} other: {'; '.join(_differs(own, traits))}"})
     return found
