@@ -35,7 +35,7 @@ def test_how_many_pods_are_alike_and_what_differs(tmp_path: Path) -> None:
     text, *groups = result.stdout.split("\nof train-0:\n")[0].splitlines()
     assert text == "7 pods of job/train: on gpu-a (3), gpu-b (3); 1 ended; chosen for them: gpu-a (4), gpu-b (1)"
     (own, *others) = [line.strip() for line in groups]
-    assert own == "4 as train-0: train-0, train-1, train-2, train-6"
+    assert own == "4 alike: train-0, train-1, train-2, train-6"
     assert others[0] == "1 other: on another node of its ranking: train-3"
     assert others[1].startswith("1 other: policy 77aa; gpuResources: ")
     assert others[1].endswith("; tolerations: nothing: train-4")

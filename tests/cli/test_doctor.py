@@ -120,6 +120,15 @@ def section(title: str) -> str:
     return (MANIFESTS.parent / "docs" / "documents.md").read_text().partition(f"## {title}\n")[2].partition("\n## ")[0]
 
 
+def test_what_is_unknown_for_one_reason_is_one_line(tmp_path: Path) -> None:
+    """A tenant may list next to nothing."""
+    file = write(tmp_path, kinds=["Pod"])
+    states = [(each["state"], each["text"]) for each in document("doctor", "--from", file)]
+    unknown = [text for state, text in states if state == "unknown"]
+    printed = [line for line in call("doctor", "--from", file).stdout.splitlines() if line.startswith("unknown ")]
+    assert len(printed) == len({*unknown}) < len(unknown)
+
+
 def test_classes_are_not_compared_with_unknown_namespaces(tmp_path: Path) -> None:
     result = call("doctor", "--from", write(tmp_path, *CLUSTER, kinds=["Node", "Pod"]))
     assert "fits no pod" not in result.stdout

@@ -38,7 +38,7 @@ RUNS: dict[str, list[list[Any]]] = {
     "why": [[], ["waits"], ["decided"], ["job/train"]],
     "top": [[], *[[what] for what in ("namespaces", "workloads", "classes", "models")]],
     "try": [["-f", name] for name in ("pods.json", "set.json", "broken.json")],
-    "drain": [[], ["gpu-f"], ["gpu-a"]],
+    "drain": [[], ["gpu-f"], ["gpu-a"], ["gpu-d"]],
     "doctor": [[]],
     "policy diff": [["-n", "team"], ["default", "-f", "pods.json"]],
     "version": [[]],

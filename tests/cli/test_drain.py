@@ -82,7 +82,7 @@ BUDGET = {
         pytest.param([forbidding("", **{"karpenter.sh/do-not-disrupt": "true"})], "", "its annotation karpenter.sh/do-not-disrupt is true", id="Karpenter"),
         pytest.param([forbidding("", **{"cluster-autoscaler.kubernetes.io/safe-to-evict": "false"})], "", "its annotation cluster-autoscaler.kubernetes.io/safe-to-evict is false", id="the autoscaler"),
         pytest.param([placed(pod("bare", 1), "gpu-a")], "", "it has no controller: nobody would create it again", id="a bare pod"),
-        pytest.param([replica("chat-0", "gpu-a"), placed(pod("full", 8), "gpu-b")], "", "no other node could take it now", id="no room"),
+        pytest.param([replica("chat-0", "gpu-a"), placed(pod("full", 8), "gpu-b")], "", "no other node could take it now: all GPUs are taken: 1 nvidia.com/gpu asked for; free on node gpu-b: 0", id="no room"),
     ],
 )  # fmt: skip
 def test_of_one_node_it_says_where_its_pods_would_go_and_who_forbids_it(
@@ -102,7 +102,12 @@ def test_of_one_node_it_says_where_its_pods_would_go_and_who_forbids_it(
     ("labels", "to", "why"),
     [
         pytest.param(OPTED_IN, "gpu-b", None, id="it gets tolerations when it is created again"),
-        pytest.param({}, "", "no other node could take it now", id="it gets none in a namespace that has not opted in"),
+        pytest.param(
+            {},
+            "",
+            f"no other node could take it now: node gpu-b: tainted {GPU_TAINT}, which the pod does not tolerate",
+            id="it gets none in a namespace that has not opted in",
+        ),
     ],
 )
 def test_a_pod_that_moves_is_created_again_and_so_changed(
@@ -113,6 +118,19 @@ def test_a_pod_that_moves_is_created_again_and_so_changed(
     file = write(tmp_path, *nodes, made("Namespace", "team", labels=labels), replica("chat-0", "gpu-a"))
     (move,) = document("drain", "gpu-a", "--from", file)["moves"]
     assert (move["to"], move.get("why")) == (to, why)
+
+
+def test_a_node_that_the_webhook_never_chooses_is_named(tmp_path: Path) -> None:
+    """And of one node alone there is no other."""
+    sick = node("gpu-b", labels=SICK)
+    for nodes, wanted in (
+        ([sick], ": gpu-b is unhealthy, so the webhook never chooses it; the scheduler may"),
+        ([], ""),
+    ):
+        (move,) = document(
+            "drain", "gpu-a", "--from", write(tmp_path, node("gpu-a"), *nodes, replica("chat-0", "gpu-a"))
+        )["moves"]
+        assert (move["to"], move["why"]) == ("", f"no other node could take it now{wanted}")
 
 
 def test_what_would_be_refused_when_it_is_created_again_does_not_move(tmp_path: Path) -> None:
@@ -157,6 +175,14 @@ def test_what_pods_have_of_a_node_is_counted_by_resource(tmp_path: Path) -> None
     printed = call("drain", "a", "--from", file).stdout
     assert "1 nvidia.com/gpu, 2 nvidia.com/mig-1g.10gb" in printed
     assert "a: pods have 4 nvidia.com/gpu, 2 nvidia.com/mig-1g.10gb; 2 pods cannot go" in printed
+
+
+def test_shares_that_pods_have_of_a_node_are_called_so(tmp_path: Path) -> None:
+    file = write(tmp_path, node("a", 2, replicas=10), held("one", 3, "a"), held("two", 1, "a"))
+    title, *rows, end = call("drain", "a", "--from", file).stdout.splitlines()
+    assert ["3 shares of nvidia.com/gpu" in rows[0], "1 share of nvidia.com/gpu " in rows[1]] == [True, True], title
+    assert end == "a: pods have 4 shares of nvidia.com/gpu; 2 pods cannot go"
+    assert document("drain", "a", "--from", file)["one"] == "share"
 
 
 def test_shares_are_no_gpus(tmp_path: Path) -> None:

@@ -70,6 +70,13 @@ def test_no_job_could_start_on_a_node_with_a_taint_that_passes(tmp_path: Path, t
     assert "largest job that could start now: none" in call("top", "--from", file).stdout
 
 
+def test_what_a_pod_waits_for_that_preempts_others_counts_once(tmp_path: Path) -> None:
+    """Until its victims have ended they have the GPUs that it is promised."""
+    victim, urgent = placed(pod("victim", 6), "a"), placed(pod("urgent", 8, priority=9), None, nominatedNodeName="a")
+    (found,) = document("top", "--from", write(tmp_path, node("a"), victim, urgent))
+    assert found["gpus"]["nvidia.com/gpu"] == {"total": 8, "allocated": 6, "promised": 2, "free": 0, "unusable": 0}
+
+
 def test_gpus_that_are_not_allocatable_are_counted_with_the_health(tmp_path: Path) -> None:
     sick = node("a", 7)
     sick["status"]["capacity"] = {**sick["status"]["allocatable"], "nvidia.com/gpu": "8"}

@@ -86,9 +86,10 @@ def test_pods_that_wait_have_the_causes_of_pending_and_status_1(tmp_path: Path, 
     assert result.exit_code == 1
     assert "job/train: 4 pods of 8 nvidia.com/gpu: 2 start on gpu-b (1), gpu-c (1), 2 would wait\n" in result.stdout
     assert (
-        "  2 pods would wait, ! marks a fix that is enough alone:\n  gpusTaken: all GPUs are taken: 8 nvidia.com/gpu asked for"
+        "  2 pods would wait, ! marks a fix that is enough for one of them:\n  gpusTaken: all GPUs are taken: 8 nvidia.com/gpu asked for"
         in result.stdout
     )
+    assert "    ! ask for 6 in place of 8; room for 1 of the 2 pods\n" in result.stdout
     assert "pod/runs in team (2 nvidia.com/gpu on gpu-a) to end" in result.stdout, "the pod whose end would help"
 
 

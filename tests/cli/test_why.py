@@ -20,13 +20,13 @@ GOLDEN = """\
 team/waits
   untoleratedTaint: node gpu-b: tainted nvidia.com/gpu=present:NoSchedule, which the pod does not tolerate
     ! if the pod may run there, add to spec.tolerations: {key: nvidia.com/gpu, operator: Equal, value: "present", effect: NoSchedule}
-  gpusTaken: all GPUs are taken: 4 nvidia.com/gpu asked for; free on node gpu-a: 2 in all, at most 2 on one
+  gpusTaken: all GPUs are taken: 4 nvidia.com/gpu asked for; free on node gpu-a: 2
     ! ask for 2 in place of 4
     → wait for pod/trainer in team (6 nvidia.com/gpu on gpu-a) to end
     → add a node
   notReady: node gpu-c: not-ready
     → see what is wrong there; the taint goes when it is repaired: kubectl describe node gpu-c
-  1 other node is not for this pod: 1 by noGpus (all of it: -o wide)
+  1 other node is not for this pod: by noGpus (all of it: -o wide)
   it can preempt nobody: no pod has a priority below its own, 0, on node gpu-a
   whether a node will come is not known: no autoscaler has written an Event about it
   scheduler: 0/4 nodes are available: 1 Insufficient nvidia.com/gpu, …
@@ -83,7 +83,7 @@ def test_a_node_that_lacks_several_things_is_one_of_the_others(tmp_path: Path) -
     made = waiting(container={"resources": {"limits": {"nvidia.com/gpu": "8", "cpu": "4", "memory": "8Gi"}}})
     file = write(tmp_path, node("a"), held(8, "a"), node("b", renamed=True, cpu="1", memory="1Gi"), made)
     (line,) = [each for each in call("why", "waits", "--from", file).stdout.splitlines() if "other node" in each]
-    assert line == "  1 other node is not for this pod: 1 by nodesTooSmall (all of it: -o wide)"
+    assert line == "  1 other node is not for this pod: by nodesTooSmall (all of it: -o wide)"
 
 
 @pytest.mark.parametrize("name", ["train-3", "job/train-3", "jobs/train-3", "job.batch/train-3"])
@@ -166,7 +166,10 @@ def test_a_deployment_whose_pods_are_refused_is_found_by_its_name(tmp_path: Path
 def test_a_pod_that_is_being_deleted_waits_for_no_node(tmp_path: Path) -> None:
     leaves = of_job(placed(pod("leaves", 1), None), deletionTimestamp="2026-01-01T00:00:00Z")
     given = ["-n", "team", "--from", write(tmp_path, *CLUSTER, leaves, of_job(placed(pod("stays", 8), None)))]
-    assert "  it does not wait: it is being deleted\n" in call("why", "leaves", *given).stdout
+    assert (
+        "  it does not wait: it is being deleted: its grace period ended at 2026-01-01T00:00:00Z\n"
+        in call("why", "leaves", *given).stdout
+    )
     assert [each["name"] for each in document("why", "job/train", *given)] == ["stays"]
 
 
@@ -193,15 +196,22 @@ def test_of_a_workload_that_lacks_pods_those_that_wait_are_told_too(tmp_path: Pa
     ]
 
 
+A_NODE = '"gpu-a" is a node. `top nodes gpu-a -o wide` names its pods, `drain gpu-a` says where they could go'
+
+
 @pytest.mark.parametrize(
     ("arguments", "said"),
     [
         pytest.param(["wait"], 'no pod or workload "wait" in namespace team; did you mean waits?', id="a pod that is not there"),
+        pytest.param(["gpu-a"], A_NODE, id="a node"),
+        pytest.param(["node/gpu-a"], A_NODE, id="a node, by its kind"),
+        pytest.param(["svc/waits"], 'no pod or workload "svc/waits" in namespace team; did you mean pod/waits?', id="a kind that has no pods"),
+        pytest.param(["waits", "-n", "other"], 'no pod or workload "waits" in namespace other; namespace team has one', id="another namespace"),
         pytest.param(["-l", "a=b("], '-l: saw "a=b(", wanted labels as a=b, a!=b, a in (b,c), a or !a, with commas between', id="no selector"),
     ],
 )  # fmt: skip
 def test_wrong_arguments_exit_with_status_2(tmp_path: Path, arguments: list[str], said: str) -> None:
-    result = call("why", *arguments, "-n", "team", "--from", write(tmp_path, *CLUSTER))
+    result = call("why", "-n", "team", *arguments, "--from", write(tmp_path, *CLUSTER))
     assert (result.exit_code, result.stdout, result.stderr) == (2, "", f"error: {said}\n")
 
 

@@ -4,18 +4,20 @@ They were collected from what people ask, not from the causes that `why` knows. 
 `class-` is another one in each question, see `pending.kit`.
 """
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import Any
 
 from tests.controlplane.nodes import node
 from tests.controlplane.objects import REQUIRED, deployment, job, made, pod, required, volume, volume_claim, workload
 from tests.e2e.pending.amounts import PART
+from tests.e2e.pending.claims import CLASS, MODEL, exactly, offered
 from tests.e2e.pending.kit import (
     GPU,
     HOSTNAME,
     PRODUCT,
     ZONE,
     Case,
+    Fix,
     Json,
     asking,
     held,
@@ -41,8 +43,10 @@ class Question(Case):
     """Asked with the right to view one namespace, and no more."""
     enough: bool | None = None
     """Whether a fix has a mark; None: either."""
-    also: list[Json] = field(default_factory=list)
-    """Created after the pod."""
+    rows: int | None = None
+    """How many rows the answer has; None: any."""
+    later: Fix | None = None
+    """What is done once a pod of it waits."""
 
 
 def asks(question: str, first: str, nodes: list[Json], made: Json, **more: Any) -> Question:
@@ -86,6 +90,23 @@ async def new_version(kit: Any) -> None:
     await kit.patch("Deployment", "waits", {"spec": {"template": {"metadata": {"annotations": {"version": "2"}}}}})
 
 
+def changed(kind: str, **spec: Any) -> Fix:
+    """The template of the workload is changed."""
+    return lambda kit: kit.patch(kind, "waits", {"spec": {"template": {"spec": spec}}})
+
+
+def template(name: str, *selectors: str, **fields: Any) -> Json:
+    """A ResourceClaimTemplate with one request."""
+    requests = [{"name": "gpu", "exactly": exactly(*selectors, **fields)}]
+    return made("ResourceClaimTemplate", name, spec={"spec": {"devices": {"requests": requests}}})
+
+
+def claiming(name: str) -> Json:
+    """What the pods of a workload have that use a template."""
+    return {"resourceClaims": [{"name": "gpu", "resourceClaimTemplateName": name}]}
+
+
+A100S = offered(*[{"attributes": {"model": {"string": "A100"}}}] * 2)
 ISOLATED = made("RuntimeClass", "class-isolated", handler="runc", scheduling={"nodeSelector": {"sandbox": "gvisor"}})
 HEAVY = made("RuntimeClass", "class-heavy", handler="kata", overhead={"podFixed": {"cpu": "100", "memory": "1Gi"}})
 DEFAULTS = made(
@@ -96,8 +117,16 @@ DEFAULTS = made(
 APART = {"podAntiAffinity": {REQUIRED: [{"labelSelector": {"matchLabels": {"app": "waits"}}, "topologyKey": HOSTNAME}]}}
 BESIDE = {"podAffinity": {REQUIRED: [{"labelSelector": {"matchLabels": {"app": "cache"}}, "topologyKey": HOSTNAME}]}}
 PORT = [asking({GPU: "1"}, ports=[{"containerPort": 8000, "hostPort": 8000}])]
+FOUR_ZONES = {
+    "maxSkew": 1,
+    "minDomains": 4,
+    "topologyKey": ZONE,
+    "whenUnsatisfiable": "DoNotSchedule",
+    "labelSelector": {"matchLabels": {"app": "waits"}},
+}
 POOL = "cloud.google.com/gke-nodepool"
 OPERATOR_TAINT = "nvidia.com/gpu=present:NoSchedule"
+EIGHT = made("ResourceQuota", "gpus", spec={"hard": {f"requests.{GPU}": "8"}})
 QUOTA = made("ResourceQuota", "gpus", spec={"hard": {f"requests.{GPU}": "1"}})
 
 QUESTIONS = [
@@ -219,6 +248,113 @@ QUESTIONS = [
         waits(),
         before=[held("other", 6)],
         told=("2 of 8 nvidia.com/gpu are not allocatable on node p-a",),
+    ),
+    asks(
+        "its sidecar makes it more than a node has",
+        "moreThanAnyNode",
+        one(),
+        pod(
+            "waits",
+            containers=[container("main", gpu="8")],
+            init=[container("warm", gpu="1") | {"restartPolicy": "Always"}],
+        ),
+        told=('asks for 9 nvidia.com/gpu (8 in container "main", 1 in sidecar "warm")',),
+        enough=True,
+    ),
+    asks(
+        "its init container is as large as the node, but for the sidecar before it",
+        "nodesTooSmall",
+        one(cpu="16"),
+        pod(
+            "waits",
+            containers=[container("main", gpu="1")],
+            init=[
+                asking({"cpu": "4"}) | {"name": "log", "restartPolicy": "Always"},
+                asking({"cpu": "16"}) | {"name": "build"},
+            ],
+        ),
+        told=(
+            'init container "build" with its sidecars asks for 20 cpu',
+            'ask for 12 cpu at most in init container "build"',
+        ),
+        enough=True,
+    ),
+    asks(
+        "twelve replicas, and others have half of the node",
+        "gpusTaken",
+        one(),
+        served(12),
+        name="deploy/waits",
+        before=[held("other", 4)],
+        told=("room for 4 of the 8 pods",),
+        enough=True,
+        rows=1,
+    ),
+    asks(
+        "eight instances of MIG where a card has seven",
+        "moreThanAnyNode",
+        one(gpus=1, mig={"1g.10gb": 7}),
+        wants({"nvidia.com/mig-1g.10gb": "8"}),
+        told=("no node has more than 7",),
+        enough=True,
+    ),
+    asks(
+        "a profile of MIG that the cluster does not cut, beside devices of others",
+        "unknownResource",
+        [
+            node("p-a", 1, mig={"2g.20gb": 3}),
+            node("p-b", 0, resources={"aws.amazon.com/neuron": "4", "gpu.intel.com/i915": "2"}),
+        ],
+        wants({"nvidia.com/mig-3g.40gb": "1"}),
+        told=("ask for nvidia.com/mig-2g.20gb", "they offer nvidia.com/"),
+        enough=True,
+    ),
+    asks(
+        "the cores of Neuron in the plural",
+        "unknownResource",
+        one(gpus=0, resources={"aws.amazon.com/neuron": "4", "aws.amazon.com/neuroncore": "8"}),
+        wants({"aws.amazon.com/neuroncores": "2"}),
+        told=("ask for aws.amazon.com/neuroncore in place of",),
+        enough=True,
+    ),
+    asks(
+        "the driver of Intel's newer cards where the older one is installed",
+        "unknownResource",
+        one(gpus=0, resources={"gpu.intel.com/i915": "2"}),
+        wants({"gpu.intel.com/xe": "1"}),
+        told=("ask for gpu.intel.com/i915",),
+        enough=True,
+    ),
+    # Devices, by claims
+    asks(
+        "four replicas of a device each on a node of two",
+        "noDevice",
+        one(gpus=0),
+        served(4, 0, **claiming("t")),
+        name="deploy/waits",
+        before=[CLASS, A100S, template("t")],
+        told=("claim of template t: 1 device",),
+        never=("in a new claim",),
+        rows=1,
+    ),
+    asks(
+        "his template asks for an attribute that no device has",
+        "noDevice",
+        one(gpus=0),
+        waits(0, **claiming("t")),
+        before=[CLASS, A100S, template("t", 'device.attributes["gpu.example.com"].family == "Ampere"')],
+        told=("claim of template t: selector #0", "no such key: family", "correct it in the template"),
+        never=("documentation", "the scheduler also says"),
+        enough=False,
+    ),
+    asks(
+        "his template asks for another model, and for more than there are",
+        "noDevice",
+        one(gpus=0),
+        served(1, 0, **claiming("t")),
+        name="deploy/waits",
+        before=[CLASS, A100S, template("t", f'{MODEL} == "A100"', count=3)],
+        told=("at most 2 free", "ask for at most 2 in the template, and create the pod again"),
     ),
     # Where it may run
     asks(
@@ -361,6 +497,108 @@ QUESTIONS = [
         before=[priority("p-low", -5, "PreemptLowerPriority"), held("serves", 8)],
         told=("serves",),
     ),
+    asks(
+        "the name of a card at another cloud's",
+        "nodeSelector",
+        one(labels={"cloud.google.com/gke-accelerator": "nvidia-h100-mega-80gb"}),
+        waits(nodeSelector={"cloud.google.com/gke-accelerator": "nvidia-h100-80gb"}),
+        told=("to nvidia-h100-mega-80gb",),
+        enough=True,
+    ),
+    asks(
+        "an L4, and all of them are shared",
+        "nodeSelector",
+        one(gpus=1, product="NVIDIA-L4", replicas=4),
+        waits(nodeSelector={PRODUCT: "NVIDIA-L4"}),
+        told=("NVIDIA-L4-SHARED", "shared by several pods"),
+        enough=True,
+    ),
+    asks(
+        "a taint of TPUs, and a topology that no slice has",
+        "untoleratedTaint",
+        one(
+            gpus=0,
+            labels={"cloud.google.com/gke-tpu-topology": "2x4"},
+            taints=["google.com/tpu=present:NoSchedule"],
+            resources={"google.com/tpu": "8"},
+        ),
+        wants({"google.com/tpu": "4"}, nodeSelector={"cloud.google.com/gke-tpu-topology": "2x2"}),
+        told=("the first is not enough", "nearest: cloud.google.com/gke-tpu-topology=2x4"),
+        enough=False,
+    ),
+    asks(
+        "the key of a label in capitals, and the node is cordoned",
+        "cordoned",
+        one(labels={"pool": "l4"}, cordoned=True),
+        waits(nodeSelector={"POOL": "l4"}),
+        told=(
+            "kubectl uncordon p-a",
+            "the first is not enough: then nodeSelector POOL=l4 is on no node",
+            "nearest: pool=l4",
+        ),
+        never=("label node NAME POOL",),
+        enough=False,
+    ),
+    asks(
+        "any card but one: the others are cordoned and down",
+        "cordoned",
+        [
+            node("p-a", labels={"gpu": "A100"}),
+            node("p-b", labels={"gpu": "L4"}, cordoned=True),
+            node("p-c", labels={"gpu": "L4"}, ready=False),
+        ],
+        waits(affinity=required("gpu", "NotIn", "A100")),
+        told=("kubectl uncordon p-b", "notReady"),
+        enough=True,
+    ),
+    asks(
+        "a pool whose name is misspelt, and the right one is full",
+        "nodeSelector",
+        [node("p-a", labels={"pool": "training"}), node("p-b", labels={"pool": "serving"})],
+        served(2, 1, nodeSelector={"pool": "trainning"}),
+        name="deployment.apps/waits",
+        before=[held("other", 8)],
+        told=("set spec.nodeSelector[pool] to training", "the first is not enough: then all GPUs are taken"),
+        never=("pool=trainning: kubectl", "label nodes"),
+        rows=1,
+    ),
+    asks(
+        "its data are in the zone whose GPUs others have",
+        "gpusTaken",
+        two(),
+        waits(2, volumes=mounts("disk")),
+        before=[volume("pv-a", "zone-a"), volume_claim("disk", "pv-a"), held("other", 8)],
+        told=("by volumeNodeConflict", "wait for pod/other"),
+        enough=True,
+    ),
+    asks(
+        "four zones wanted, and there are two",
+        "topologySpread",
+        two(),
+        served(3, topologySpreadConstraints=[FOUR_ZONES]),
+        name="deploy/waits",
+        told=("minDomains 4, of which there are 2", "ScheduleAnyway"),
+        enough=True,
+    ),
+    asks(
+        "a taint of one node, and too few CPUs on the other",
+        "untoleratedTaint",
+        [node("p-a", taints=["team=x:NoSchedule"]), node("p-b", cpu="16")],
+        wants({GPU: "1", "cpu": "24"}),
+        told=("nodesTooSmall",),
+        enough=True,
+    ),
+    # What was changed does not help
+    asks(
+        "he has corrected the template of a StatefulSet, and its pod waits as before",
+        "oldRevision",
+        one(labels={"pool": "serving"}),
+        stateful(2, 1, nodeSelector={"pool": "servng"}),
+        name="sts/waits",
+        later=changed("StatefulSet", nodeSelector={"pool": "serving"}),
+        told=("statefulset/waits makes it again", "kubectl delete pod waits-0"),
+        enough=True,
+    ),
     # Nothing is there to look at
     asks("a service of no replicas", "noPods", one(), served(0), name="deploy/waits", told=("0 replicas",)),
     asks("a paused service", "noPods", one(), of(served(), paused=True), name="deploy/waits", told=("paused",)),
@@ -397,7 +635,59 @@ QUESTIONS = [
         waits(schedulingGates=[{"name": "example.org/budget"}]),
         told=("example.org/budget",),
     ),
+    asks(
+        "a quota is spent, and the nodes are full too",
+        "quotaExceeded",
+        one(),
+        job("waits", 2, 4),
+        name="jobs/waits",
+        before=[EIGHT, held("other", 8)],
+        told=("=8 used", "kubectl edit quota gpus -n NAMESPACE"),
+        never=("ask for less",),
+        enough=False,
+    ),
+    asks(
+        "a namespace that takes only what is safe",
+        "refused",
+        one(),
+        served(1, volumes=[{"name": "models", "hostPath": {"path": "/models"}}]),
+        name="deploy/waits",
+        labels={"pod-security.kubernetes.io/enforce": "restricted"},
+        told=("violates PodSecurity", "…"),
+        enough=False,
+    ),
+    asks("the name of a node", "", one(), waits(), name="p-a", told=("is a node", "drain")),
+    asks("the name of its Service", "", one(), served(), name="svc/waits", told=("did you mean deployment/waits?",)),
     # A tenant asks, who may view his namespace
+    asks(
+        "tenant: he has corrected the template of a StatefulSet",
+        "oldRevision",
+        one(labels={"pool": "serving"}),
+        stateful(2, 1, nodeSelector={"pool": "servng"}),
+        name="sts/waits",
+        later=changed("StatefulSet", nodeSelector={"pool": "serving"}),
+        tenant=True,
+        told=("kubectl delete pod waits-0",),
+    ),
+    asks(
+        "tenant: his template asks for an attribute that no device has",
+        "noDevice",
+        one(gpus=0),
+        waits(0, **claiming("t")),
+        before=[CLASS, A100S, template("t", 'device.attributes["gpu.example.com"].family == "Ampere"')],
+        tenant=True,
+        told=("no such key: family",),
+    ),
+    asks(
+        "tenant: a namespace that takes only what is safe",
+        "refused",
+        one(),
+        served(1, hostPID=True),
+        name="waits",
+        labels={"pod-security.kubernetes.io/enforce": "baseline"},
+        tenant=True,
+        told=("violates PodSecurity", "hostPID"),
+    ),
     asks(
         "tenant: are there free GPUs",
         "gpusTaken",

@@ -5,6 +5,7 @@ All questions are played at once, as in `test_pending`.
 """
 
 import asyncio
+import re
 from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 
@@ -13,13 +14,14 @@ import pytest
 from tests.controlplane.api import wait_until
 from tests.controlplane.objects import made
 from tests.controlplane.plane import ControlPlane
-from tests.e2e.pending.kit import Json
+from tests.e2e.pending.kit import Json, named
 from tests.e2e.questions import QUESTIONS, Question
 from tests.e2e.test_pending import POLICY, Play, Played, play
 from webhook.cli.cluster.load import load
 from webhook.cli.why import cause_lines
 from webhook.errors import BadInput
-from webhook.whatif.answers import KINDS, Asked, asked
+from webhook.whatif.answers import KINDS, Asked, asked, rows_of
+from webhook.whatif.cluster.devices import PodGpus
 from webhook.whatif.cluster.snapshot import Snapshot
 from webhook.whatif.offline import as_submitted
 from webhook.whatif.waiting.causes import Fix
@@ -54,16 +56,22 @@ class Asks(Play):
         if self.case.happens is not None:
             await wait_until(self._runs, 120, "the first version")
             await self.case.happens(self.kit)
+        if self.case.later is not None:
+            await wait_until(self._waits, 120, "a pod that waits")
+            await self.case.later(self.kit)
 
     async def _runs(self) -> bool:
         return any(each["spec"].get("nodeName") for each in await self.kit.api.pods(self.namespace))
+
+    async def _waits(self) -> bool:
+        return any(each["status"].get("conditions") for each in await self.kit.api.pods(self.namespace))
 
     def is_answered(self, snapshot: Snapshot) -> None:
         case = self.case
         if case.tenant:
             with ThreadPoolExecutor(1) as beside:  # `load` has a loop of its own
                 snapshot = beside.submit(load, self.config, None, KINDS, self.namespace, needed=("Pod",)).result()
-        name = case.name.replace("NAMESPACE", self.namespace)
+        name = named(case.name, self.tag)
         found, said = None, ""
         try:
             found = asked(snapshot, POLICY, self.namespace, name)
@@ -73,6 +81,8 @@ class Asks(Play):
             assert not case.first, said
             assert all(part in said for part in case.told), said
             return
+        rows = rows_of(found.answers, PodGpus(snapshot, POLICY))
+        assert case.rows in (None, len(rows)), [(row.name, row.cause.text) for row in rows]
         answer = next(iter(found.answers), None)
         assert answer is not None, [each["metadata"]["name"] for each in found.pods]
         lines = "\n".join([line.plain for line in cause_lines(answer.causes, wide=False)] + answer.notes)
@@ -88,25 +98,25 @@ class Asks(Play):
         if answer.pod is not None and not case.tenant:
             self.agrees(answer)
         self.found, self.marked, self.answered_by = found, marked, answer.pod
-        self.lines = plain
+        self.lines, self.waiting = plain, {each.name for each in found.answers}
 
     async def mend(self) -> None:
-        """Try each fix with a mark: first those that change the pod, each on a pod of its own, then the one that changes more."""
+        """Try each fix with a mark: first those that change the pod, each on a pod of its own, then the one that is a command or
+        ends others."""
         marked: list[Fix] = getattr(self, "marked", [])
-        for number, fix in enumerate(
-            [each for each in marked if each.pod is not None and not each.on and not each.ends]
-        ):
-            assert fix.pod is not None
-            await self._bound(self._alone(fix.pod, f"fixed-{number}"), fix, stays=False)
-        others = [each for each in marked if each.on or each.ends]
+        for number, fix in enumerate([each for each in marked if not each.command and not each.ends]):
+            if fix.pod is not None:
+                await self._bound(self._alone(fix.pod, f"fixed-{number}"), fix, stays=False)
+        others = [each for each in marked if each.command or each.ends]
         assert len(others) < 2, "one question for each, please"
         for fix in others:
             for ended in fix.ends:
                 await self.kit.api.delete("Pod", ended["metadata"]["name"], ended["metadata"]["namespace"], grace=0)
-            if fix.on:
-                await self.kit.api.patch("Node", fix.on, {"spec": {"unschedulable": None}})
+            if fix.command:
+                await asyncio.to_thread(self.plane.kubectl, *fix.command[1:])
+            room = re.search(r"room for (\d+) of", fix.words)
             assert self.answered_by is not None
-            await self._bound(self.answered_by, fix, stays=True)
+            await self._bound(self.answered_by, fix, stays=True, pods=int(room[1]) if room else 0)
 
     def _alone(self, pod: Json, name: str) -> Json:
         """The pod of a fix as a person would create it, and no controller's."""
@@ -121,12 +131,20 @@ class Asks(Play):
             each.pop("volumeMounts", None)
         return found
 
-    async def _bound(self, pod: Json, fix: Fix, *, stays: bool) -> None:
+    async def _bound(self, pod: Json, fix: Fix, *, stays: bool, pods: int = 0) -> None:
+        """`pods`: so many of those that wait, whichever; 0: this one."""
         name = pod["metadata"]["name"]
         if not stays:
             await self.kit.api.create(pod, self.namespace)
 
         async def is_bound() -> bool:
+            if pods:
+                now_bound = {
+                    each["metadata"]["name"]
+                    for each in await self.kit.api.pods(self.namespace)
+                    if each["spec"].get("nodeName")
+                }
+                return len(now_bound & self.waiting) >= pods
             now: Any = await self.kit.api.get("Pod", name, self.namespace)
             return bool(now["spec"].get("nodeName"))
 

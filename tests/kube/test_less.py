@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 
 from tests.builders import container
 from tests.controlplane.objects import pod
-from webhook.kube.less import init_container, less
+from webhook.kube.less import less, who_asks
 from webhook.kube.pod import Pod
 from webhook.kube.pod_requests import total_requests
 from webhook.text import amount_number
@@ -80,8 +80,32 @@ WHERE = [
 ]
 
 
+WHO = [
+    pytest.param({"containers": [asks("8")]}, "", "", id="one container"),
+    pytest.param(
+        {"containers": [asks("8"), asks("1", "b")]}, "", ' (8 in container "main", 1 in container "b")', id="two",
+    ),
+    pytest.param(
+        {"containers": [asks("1")], "init": [first("8", "Always")]}, "",
+        ' (1 in container "main", 8 in sidecar "first")', id="a sidecar",
+    ),
+    pytest.param({"containers": [asks("1")], "init": [first("8")]}, 'init container "first" ', "", id="an init container"),
+    pytest.param(
+        {"containers": [asks("1")], "init": [first("2", "Always") | {"name": "side"}, first("8")]},
+        'init container "first" with its sidecars ', "", id="an init container beside a sidecar",
+    ),
+    pytest.param({"containers": [asks("1")], "resources": {"requests": {"cpu": "8"}}}, "", "", id="the whole pod"),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize(("spec", "who", "parts"), WHO)
+def test_who_asks_for_what_no_container_states(spec: dict[str, Any], who: str, parts: str) -> None:
+    assert who_asks(pod("p", 0, **spec), "cpu") == (who, parts)
+
+
 @pytest.mark.parametrize(("spec", "where", "init"), WHERE)
 def test_where_a_pod_may_ask_for_less(spec: dict[str, Any], where: str | None, init: str) -> None:
     made = pod("p", 0, **spec)
     found = less(made, "cpu", 4_000 if total_requests(made).get("cpu", 0) > 4_000 else 500)
-    assert (found and found.where, init_container(made, "cpu")) == (where, init)
+    who = f'init container "{init}" ' if init else ""
+    assert (found and found.where, who_asks(made, "cpu").who) == (where, who)

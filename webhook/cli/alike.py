@@ -17,6 +17,7 @@ _BOUND: Final = {
     "": "no node was chosen",
 }
 Traits = dict[str, tuple[str, str]]
+_NONE: Final = ("", "no decision")
 
 
 def alike(pods: list[Pod]) -> dict[str, Any]:
@@ -57,7 +58,9 @@ def _groups(pods: list[Pod]) -> list[dict[str, Any]]:
         groups.setdefault(key, (traits, []))[1].append(pod["metadata"]["name"])
     (own, names), *others = groups.values()
     others.sort(key=lambda group: -len(group[1]))
-    found = [{"pods": names, "text": f"{len(names)} as {names[0]}" if others else "all are decided alike"}]
+    same = "none has a decision" if own["decision"] == _NONE else "all are decided alike"
+    first = "this one" if len(names) == 1 else f"{len(names)} alike"
+    found = [{"pods": names, "text": first if others else same}]
     for traits, them in others:
         found.append({"pods": them, "text": f"{len(them)} other: {'; '.join(_differs(own, traits))}"})
     return found
@@ -66,7 +69,7 @@ def _groups(pods: list[Pod]) -> list[dict[str, Any]]:
 def _traits(pod: Pod) -> Traits:
     """What is compared, by subject: a word, and how it is said. Rankings differ with each pod, and are left out."""
     if not (record := record_of(pod)):
-        return {"decision": ("", "no decision")}
+        return {"decision": _NONE}
     found: Traits = {"decision": ("some", "a decision")}
     for key in ("class", "profile", "policy", "strategy"):
         found[key] = (value := bare(str(record.get(key)))), f"{key} {value}"

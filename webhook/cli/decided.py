@@ -22,6 +22,7 @@ from webhook.text import amount_words, bare
 from webhook.whatif.cluster.report import asks_for_gpus
 from webhook.whatif.cluster.snapshot import Snapshot, condition, seconds
 from webhook.whatif.offline import load_policy, not_opted_in
+from webhook.whatif.waiting.started import state_of
 
 
 def decision_of(snapshot: Snapshot, policy: Policy, pod: Pod) -> dict[str, Any]:
@@ -37,9 +38,8 @@ def decision_of(snapshot: Snapshot, policy: Policy, pod: Pod) -> dict[str, Any]:
         found["text"] = _elsewhere(snapshot, pod, str(bound), [node["name"] for node in found["nodes"]])
     if not record:
         found["undecided"] = _undecided(snapshot, policy, pod)
-    phase = "being deleted" if metadata.get("deletionTimestamp") else str(pod["status"].get("phase") or "Pending")
-    if phase != "Pending":
-        found["state"] = f"it does not wait: it is {phase}{f' on {bare(bound)}' if bound else ''}"
+    if state := state_of(snapshot, pod):
+        found["state"] = state
     return found
 
 

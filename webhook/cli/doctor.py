@@ -15,7 +15,7 @@ from webhook.cli.checks.dry_run import dry_run
 from webhook.cli.checks.replicas import is_called_by_url
 from webhook.cli.checks.result import Result, opted_in
 from webhook.cli.reading import policy_of, snapshot_of
-from webhook.cli.terminal import REFUSED, document, say, show, totals
+from webhook.cli.terminal import PROGRAM, REFUSED, document, say, show, totals
 from webhook.cli.why import fix_line
 from webhook.errors import BadInput, PolicyError
 from webhook.feeds.access import Access
@@ -72,7 +72,8 @@ def doctor(
     if attempt and snapshot.access is not None:
         page.append(dry_run(snapshot.access, snapshot.release, attempt))
     if not document([result._asdict() for result in page], output, "Check"):
-        for result, after in zip(page, [*page[1:], None], strict=True):
+        lines = _by_reason(page)
+        for result, after in zip(lines, [*lines[1:], None], strict=True):
             state = f"{result.state:8}", _STYLES[result.state]
             show(Text.assemble(state, (result.check, "bold"), f": {result.text}"))
             if result.next and (after is None or after.next != result.next):  # adjacent results share one next step
@@ -82,6 +83,16 @@ def doctor(
             say(line, "dim")
     if any(result.state == "broken" for result in page):
         raise typer.Exit(REFUSED)
+
+
+def _by_reason(page: Iterable[Result]) -> list[Result]:
+    """The results; those that are unknown for the same reason as one, with the names of all."""
+    found: dict[tuple[str, ...], Result] = {}
+    for each in page:
+        key = (each.text, each.next) if each.state == "unknown" else (each.check, str(len(found)), "")
+        one = found.get(key)
+        found[key] = each if one is None else one._replace(check=f"{one.check}, {each.check}")
+    return [*found.values()]
 
 
 def summary(snapshot: Snapshot, page: Iterable[Result]) -> list[str]:
@@ -136,7 +147,7 @@ def results(snapshot: Snapshot, named: str | None = None) -> Iterator[Result]:
             text = (
                 f"{plural(len(error.problems), 'problem')}: {listed(error.problems, 2)}; the last good one is in force"
             )
-            step = f"{shlex.join(snapshot.release.edit_policy)}, then gpu-admission policy lint"
+            step = f"{shlex.join(snapshot.release.edit_policy)}, then {PROGRAM} policy lint"
             yield Result("policy", "broken", text, step)
         policy = load_policy()
     yield from run_checks(snapshot, policy)

@@ -12,7 +12,7 @@ from webhook.cli import options
 from webhook.cli.reading import policy_of, say_by, snapshot_of
 from webhook.cli.terminal import REFUSED, document, out, say, show, table
 from webhook.errors import BadInput
-from webhook.kube.gpus import GPU_KINDS
+from webhook.kube.gpus import DIVIDED, GPU_KINDS
 from webhook.policy.model import DEFAULT_PROFILE, Policy
 from webhook.state.gpu_amounts import gpu_number
 from webhook.text import listed, no_such, plural
@@ -148,19 +148,26 @@ def _print_moves(answer: dict[str, Any]) -> None:
     """A line for each pod that has to move from one node."""
     if not answer["moves"]:
         return show(Text(f"{answer['node']}: no pod has a GPU there"))
-    rows = [[each["pod"], _amounts([each]), each["to"] or "-", each.get("why", "")] for each in answer["moves"]]
+    one = answer.get("one", "")
+    rows = [[each["pod"], _amounts([each], one), each["to"] or "-", each.get("why", "")] for each in answer["moves"]]
     table(["POD TO MOVE", "GPUS", "IT GOES TO", "WHO FORBIDS IT"], rows, drop=["GPUS"])
     stay = sum(not each["to"] for each in answer["moves"])
     end = f"{plural(stay, 'pod')} cannot go" if stay else "it can be emptied"
-    return show(Text(f"{answer['node']}: pods have {_amounts(answer['moves'])}; {end}"))
+    return show(Text(f"{answer['node']}: pods have {_amounts(answer['moves'], one)}; {end}"))
 
 
-def _amounts(moves: Iterable[Mapping[str, Any]]) -> str:
-    """`3 nvidia.com/gpu, 2 nvidia.com/mig-1g.10gb`: what these pods have in all, by resource."""
+def _amounts(moves: Iterable[Mapping[str, Any]], one: str) -> str:
+    """`3 nvidia.com/gpu, 2 nvidia.com/mig-1g.10gb`: what these pods have in all, by resource. `one`: what a GPU is there, see
+    `top`; "" for a whole one."""
     counts = Counter[str]()
     for each in moves:
         counts.update(each["gpus"])
-    return ", ".join([f"{gpu_number(count)} {resource}" for resource, count in counts.items()])
+    return ", ".join(
+        [
+            f"{f'{plural(int(count), one)} of' if one and of in DIVIDED else gpu_number(count)} {of}"
+            for of, count in counts.items()
+        ]
+    )
 
 
 def _listed(counts: Mapping[str, float], limit: int) -> str:

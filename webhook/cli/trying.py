@@ -16,7 +16,7 @@ from webhook.cli.cluster.load import has_cluster
 from webhook.cli.decided import of_record, show_decision
 from webhook.cli.reading import measure_gpus, namespace_of, no_cluster, policy_of, say_by, snapshot_of
 from webhook.cli.reports import REPORTS
-from webhook.cli.terminal import COULD_NOT, DIFF_COLOURS, REFUSED, diff, document, out, say, show, table
+from webhook.cli.terminal import COULD_NOT, DIFF_COLOURS, PROGRAM, REFUSED, diff, document, out, say, show, table
 from webhook.cli.why import cause_lines
 from webhook.errors import BadInput
 from webhook.kube.record import record_of
@@ -75,7 +75,7 @@ def try_(
     than shown.
     """
     if not files:
-        raise BadInput("wanted -f FILE: the pods to try, for example gpu-admission try -f job.yaml")
+        raise BadInput(f"wanted -f FILE: the pods to try, for example {PROGRAM} try -f job.yaml")
     snapshot = _world(file, kubeconfig, context, namespace, offline=offline)
     for each in add_node or ():
         add_nodes(snapshot, each)
@@ -262,7 +262,8 @@ def _print_tried(tried: Tried, snapshot: Snapshot, *, wide: bool) -> None:
     show_decision(entry["decision"])
     if tried.waiting:
         count = plural(len(tried.waiting), "pod")
-        show(Text(f"  {count} would wait, ! marks a fix that is enough alone:"), *cause_lines(tried.causes, wide=wide))
+        enough = "enough for one of them" if len(tried.waiting) > 1 else "enough alone"
+        show(Text(f"  {count} would wait, ! marks a fix that is {enough}:"), *cause_lines(tried.causes, wide=wide))
 
 
 def _head(tried: Tried, *, wide: bool, blind: bool) -> Text:

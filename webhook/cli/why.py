@@ -131,7 +131,7 @@ def _print(rows: Iterable[Row], taken: float) -> None:
         for row in rows
     ]
     table(["POD", "SINCE", "GPUS", "WHY", "FIX (! is enough alone)"], cells, last_below=True, drop=["SINCE", "GPUS"])
-    say(f"!: enough alone; all causes and fixes: {PROGRAM} why NAME, or -o wide", "dim")
+    say(f"!: for one pod of a row at least; all causes and fixes: {PROGRAM} why NAME, or -o wide", "dim")
 
 
 def words_of(cause: str) -> str:
@@ -154,6 +154,7 @@ def cause_lines(causes: Iterable[Cause], *, wide: bool) -> Iterator[Text]:
     """Each cause with its fixes. `!` marks one that is enough alone. If not `wide`, causes of nodes that are not for the pod
     are one line."""
     others: dict[str, tuple[set[str], int]] = {}
+    said: dict[str, str] = {}
     for cause in causes:
         if cause.elsewhere and not wide:
             names, helps = others.get(cause.cause, (set(), 0))
@@ -164,7 +165,9 @@ def cause_lines(causes: Iterable[Cause], *, wide: bool) -> Iterator[Text]:
         for fix in cause.fixes:
             yield fix_line("    ! " if fix.helps else "    → ", fix)
         if cause.then:
-            yield Text(f"      the first is not enough: then {cause.then}")
+            above = next((word for word, text in said.items() if text == cause.then), "")
+            yield Text(f"      the first is not enough: then {f'{above}, as above' if above else cause.then}")
+        said[cause.cause] = cause.text
         if wide and cause.nodes:
             yield Text(f"    nodes: {', '.join(cause.nodes)}", style="dim")
     if others:
@@ -175,7 +178,8 @@ def cause_lines(causes: Iterable[Cause], *, wide: bool) -> Iterator[Text]:
             if names
         ]
         nodes = f"{plural(total, 'other node')} {'is' if total == 1 else 'are'} not for this pod"
-        yield Text(f"  {nodes}: {', '.join(by)} (all of it: -o wide)", style="dim")
+        why = ", ".join(by) if len(by) != 1 else by[0].partition(" ")[2]  # the number stands there already
+        yield Text(f"  {nodes}: {why} (all of it: -o wide)", style="dim")
 
 
 def fix_line(head: str, fix: Fix) -> Text:

@@ -8,7 +8,7 @@ from typing import Any, Final, NamedTuple
 from webhook.kube.pod import Pod, requests_of
 from webhook.kube.pod_requests import total_requests
 from webhook.kube.quantity import parse_quantity, thousandths
-from webhook.text import quoted
+from webhook.text import amount_number, listed, quoted
 
 _WHOLE: Final = ("spec.resources", 0)
 _MANY: Final = 16
@@ -52,15 +52,31 @@ def less(pod: Pod, name: str, most: int) -> Less | None:
     return Less(low, max(asked.values()), " in each container", change) if low else None
 
 
-def init_container(pod: Pod, name: str) -> str:
-    """The init container that alone makes the pod ask for more of a resource than it needs later; "" if none does."""
-    asked = _asked(pod, name)
+class Asks(NamedTuple):
+    """Who asks for all that a pod asks for of a resource, where it is more than one container states."""
+
+    who: str = ""
+    """`init container "build" `, if it alone makes the pod ask for more than it needs later; "" if none does."""
+    parts: str = ""
+    """` (8 in container "main", 1 in sidecar "warm")`."""
+
+
+def who_asks(pod: Pod, name: str) -> Asks:
+    asked, total = _asked(pod, name), _total(pod, name)
     for place in _largest(pod, asked):
-        if _kind(pod, place) == "init container" and _total(_stating(pod, name, {place}, "0"), name) < _total(
-            pod, name
-        ):
-            return str(_at(pod, place).get("name"))
-    return ""
+        if _kind(pod, place) == "init container" and _total(_stating(pod, name, {place}, "0"), name) < total:
+            more = (
+                "with its sidecars "
+                if asked[place] < total and any(_kind(pod, each) == "sidecar" for each in asked)
+                else ""
+            )
+            return Asks(f"init container {quoted(str(_at(pod, place).get('name')))} {more}")
+    states = {place: each for place, each in asked.items() if place != _WHOLE and _kind(pod, place) != "init container"}
+    rest = total - sum(states.values())
+    if _WHOLE in asked or rest < 0 or len(states) + bool(rest) < 2:
+        return Asks()
+    said = [f"{amount_number(name, each)}{_where(pod, place, {**asked, _WHOLE: 0})}" for place, each in states.items()]
+    return Asks(parts=f" ({listed([*said, *([f'{amount_number(name, rest)} of overhead'] if rest else [])], 4)})")
 
 
 def _asked(pod: Pod, name: str) -> dict[_Place, int]:

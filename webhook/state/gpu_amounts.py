@@ -37,7 +37,7 @@ class GpuAmounts(NamedTuple):
     """With those that the node has and does not offer."""
     allocated: Floats
     promised: Floats
-    """Reserved for pods that are not bound, or whose claims are not allocated yet."""
+    """Reserved for pods that are not bound, or whose claims are not allocated yet. What they get when others end is left out."""
 
     @property
     def free(self) -> Floats:
@@ -83,6 +83,7 @@ def gpu_amounts(state: ClusterState, gpus: Gpus, *, claims_known: bool = True) -
                 found[name].promised[row] += amount
     _of_one_silicon(found)
     for each in found.values():
+        np.minimum(each.promised, np.maximum(each.installed - each.allocated, 0), out=each.promised)
         each.allocated[~columns.alive] = each.promised[~columns.alive] = 0
     resources, listed = list(found), not claims_known or "resourceclaims" in state.freshness.listed
     for row, node, layout, left in state.nodes.devices.published():

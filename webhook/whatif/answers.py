@@ -61,7 +61,7 @@ class Asked(NamedTuple):
     """What a name means."""
 
     pods: list[Pod]
-    """All its pods, those that wait first."""
+    """All its pods: those that wait first, those that have ended last."""
     answers: list[Answer]
     """Of those that wait, and of workloads that lack pods."""
 
@@ -111,10 +111,13 @@ def asked(snapshot: Snapshot, policy: Policy, namespace: str | None, name: str) 
         lacking = [*_idle(situation, names.workloads(namespace, name))]
     if not pods and not lacking:
         raise names.unknown(namespace, name)
-    waiting = [pod for pod in pods if waits(pod)]
-    return Asked(
-        [*waiting, *[pod for pod in pods if not waits(pod)]], [*lacking, *[_answer(diagnosis, pod) for pod in waiting]]
-    )
+    pods = sorted(pods, key=lambda pod: (not waits(pod), pod["status"].get("phase") in FINISHED))
+    answers = [_answer(diagnosis, pod) for pod in pods if waits(pod)]
+    said = {}
+    for same in _alike(answers).values():
+        causes = diagnosis.for_all([each.pod for each in same if each.pod], same[0].causes)
+        said.update({id(each): causes for each in same if each.causes == same[0].causes})
+    return Asked(pods, [*lacking, *[each._replace(causes=said.get(id(each), each.causes)) for each in answers]])
 
 
 def _lacking(situation: Situation, namespace: str | None) -> Iterator[Answer]:
@@ -166,13 +169,19 @@ class Row(NamedTuple):
     """Those that it stands for."""
 
 
+def _alike(waiting: Iterable[Answer]) -> dict[tuple[str, str, str, str], list[Answer]]:
+    """By namespace and workload, those that wait for the same reason."""
+    grouped: dict[tuple[str, str, str, str], list[Answer]] = {}
+    for each in waiting:
+        first = each.causes[0]
+        grouped.setdefault((each.namespace, each.workload, first.cause, first.text), []).append(each)
+    return grouped
+
+
 def rows_of(waiting: Iterable[Answer], devices: PodGpus) -> list[Row]:
     """The rows of the table, the longest wait first: pods of one workload that wait for the same reason are one."""
-    grouped: dict[tuple[str, str, tuple[str, str]], list[Answer]] = {}
-    for each in waiting:
-        grouped.setdefault((each.namespace, each.workload, each.causes[0][:2]), []).append(each)
     rows = []
-    for (namespace, of, _), same in grouped.items():
+    for (namespace, of, *_), same in _alike(waiting).items():
         pods = [each.pod for each in same if each.pod]
         name = f"{of} × {len(same)}" if len(same) > 1 else same[0].name
         since = min((created(pod) for pod in pods), default=0.0)

@@ -4,7 +4,9 @@ import shlex
 from typing import Final
 
 Command = tuple[str, ...]
-_OPTIONS: Final = frozenset(("-A", "-n", "-o", "-p", "--field-selector", "--type", "--from", "--replicas"))
+_OPTIONS: Final = frozenset(
+    ("-A", "-c", "-n", "-o", "-p", "--field-selector", "--from", "--previous", "--replicas", "--type")
+)
 """Those that our own commands have."""
 
 

@@ -6,13 +6,16 @@ from typing import Any, Final, NamedTuple
 import numpy as np
 
 from webhook.devices.source_kai import KAI
+from webhook.kube.gpus import GPU_KINDS
 from webhook.kube.pod import Pod
 from webhook.kube.record import record_of
 from webhook.kube.stores import full_name
 from webhook.placement.constraints import Mask
 from webhook.whatif.cluster.devices import PodGpus
 from webhook.whatif.disruption import forbidden
-from webhook.whatif.waiting.diagnosis import Filtered, becomes
+from webhook.whatif.waiting.causes import ordered
+from webhook.whatif.waiting.diagnosis import Filtered, becomes, causes_before_filtering
+from webhook.whatif.waiting.notes import sick_words
 from webhook.whatif.waiting.situation import Case, Situation
 
 _MAX_TRIED: Final = 100
@@ -89,7 +92,9 @@ class Moving:
         row = self._s.nodes.row_of[node]
         moves = self._moved(row, self.pods(row), self._s.healthy)[1]
         entries = [each.document() | {"gpus": self._devices.of(each.pod)} for each in moves]
-        return {"node": node, "possible": all(move.to for move in moves), "moves": entries}
+        one = GPU_KINDS[self._s.nodes.columns.one[row]]
+        head = {"node": node, "possible": all(move.to for move in moves), **({"one": one} if one != "whole" else {})}
+        return {**head, "moves": entries}
 
     def _moved(self, row: int, pods: list[Pod], allowed: Mask) -> tuple[Situation, list[Move]]:
         """The cluster once these pods have moved, as far as they can, and their moves."""
@@ -102,9 +107,10 @@ class Moving:
             after = s.without([pod])
             new, refused = becomes(after, pod)
             case = Case(after, new)
-            target = None if refused else _target(after, case, row, list(self._devices.of(pod)), allowed)
+            case.nodes = case.nodes & (np.arange(len(case.nodes)) != row)
+            target = None if refused else _target(case, list(self._devices.of(pod)), allowed)
             if target is None:
-                why = f"it would be refused: {refused}" if refused else "no other node could take it now"
+                why = f"it would be refused: {refused}" if refused else _why_nowhere(case)
                 moves.append(Move(pod, "", why))
             else:
                 after.bind(case, target)
@@ -123,10 +129,18 @@ def _trains(pod: Pod) -> bool:
     return record_of(pod).get("class") == "training"
 
 
-def _target(s: Situation, case: Case, away_from: int, gpus: list[str], allowed: Mask) -> int | None:
+def _target(case: Case, gpus: list[str], allowed: Mask) -> int | None:
     """The node with the fewest free GPUs that could take the pod and is allowed; None if there is none."""
-    able = Filtered(case).able & allowed
-    able[away_from] = False
+    s, able = case.situation, Filtered(case).able & allowed
     free = sum([s.gpus.of[name].free for name in gpus if name in s.gpus.of], np.zeros(len(s.alive)))
     rows = np.flatnonzero(able).tolist()
     return min(rows, key=lambda each: (float(free[each]), s.names[each]), default=None)
+
+
+def _why_nowhere(case: Case) -> str:
+    """Why none of the nodes of a case is one for its pod: the first cause, as `why` has it."""
+    filtered, nowhere = Filtered(case), "no other node could take it now"
+    if filtered.able.any():
+        return f"{nowhere}: {sick_words([*case.situation.named(filtered.able)])}"
+    causes = (causes_before_filtering(case) or ordered([*filtered.causes()])) if case.nodes.any() else []
+    return ": ".join([nowhere, *[first.text for first in causes[:1]]])

@@ -92,13 +92,27 @@ class Names:
         for obj in self.workloads(namespace, name):
             of, here = bare(f"{obj['kind'].lower()}/{last}"), obj["metadata"]["namespace"]
             return BadInput(f"{of} has no pods, and nothing says why. See kubectl describe {of} -n {here}")
-        where = f" in namespace {namespace}" if namespace else ""
+        if last in self._snapshot.nodes and _kind(kind) in ("", "node", "no"):
+            shows = f"`top nodes {bare(last)} -o wide` names its pods, `drain {bare(last)}` says where they could go"
+            return BadInput(f"{quoted(last)} is a node. {shows}")
         why = next((why for of, why in self._snapshot.missing.items() if _kind(kind) == of.lower()), "")
-        names: set[str] = set()
+        where = f"{f' in namespace {namespace}' if namespace else ''}{f' ({why})' if why else ''}"
+        names, others = set[str](), {obj["metadata"]["namespace"] for obj in self.workloads(None, name)}
         for pod in self._snapshot.of("Pod"):
-            if namespace in (None, pod["metadata"]["namespace"]):
+            if namespace in (None, here := pod["metadata"]["namespace"]):
                 names.update((pod["metadata"]["name"], *self.of(pod)))
-        return no_such("pod or workload", name, sorted(names), f"{where}{f' ({why})' if why else ''}")
+            elif here not in others and self.means(name, pod):
+                others.add(here)
+        if same := sorted([each for each in names if each.endswith(f"/{last}")]):  # of another kind
+            return BadInput(f"no pod or workload {quoted(name)}{where}; did you mean {bare(same[0])}?")
+        if others:
+            has = (
+                f"namespace {listed(sorted(others))} has one"
+                if len(others) == 1
+                else f"there are some in {listed(sorted(others))}"
+            )
+            return BadInput(f"no pod or workload {quoted(name)}{where}; {has}")
+        return no_such("pod or workload", name, sorted(names), where)
 
 
 def _kind(text: str) -> str:

@@ -40,14 +40,15 @@ class Quotas:
             for name, left in self._left.get(namespace, {}).items()
             for key in left
         }
-        lacks: dict[str, list[str]] = {}
+        lacks, rest = dict[str, list[str]](), True
         for (name, key), amount in asked.items():
             if amount > (left := self._left[namespace][name][key]):
                 shown = [amount_number(_resource(key), max(0, each)) for each in (amount, left)]
                 lacks.setdefault(name, []).append(f"{shown[0]} {bare(key)} asked for, {shown[1]} left")
+                rest = rest and left > 0
         if lacks:
             text = "; ".join(f"quota {bare(name)}: {', '.join(parts)}" for name, parts in lacks.items())
-            return over_quota(f"it could not be created: {text}", next(iter(lacks)), namespace)
+            return over_quota(f"it could not be created: {text}", next(iter(lacks)), namespace, rest=rest)
         for (name, key), amount in asked.items():
             self._left[namespace][name][key] -= amount
         return None

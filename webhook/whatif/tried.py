@@ -133,7 +133,7 @@ def try_pods(snapshot: Snapshot, policy: Policy, planned: Iterable[Planned], *, 
     for each in found:
         unbound = [pod for pod in each.waiting if pod is not each.verdict.decided]
         each.causes = [each.kept] if each.kept else []
-        each.causes += diagnosis.of(unbound[0]).causes if unbound else []
+        each.causes += diagnosis.for_all(unbound, diagnosis.of(unbound[0]).causes) if unbound else []
         on = each.bound.keys() & before.unhealthy
         each.notes += [sick_words(sorted(on))] if on else []
     return Outcome(found, {name: _gpus(before, situation, name) for name in sorted(before.gpus.of)}, waited, errors)

@@ -87,6 +87,19 @@ async def test_with_rights_in_one_namespace_only_that_namespace_is_read(tmp_path
     assert found.missing == {"Pod": "no right to list pods of other namespaces than team"}
 
 
+async def test_who_may_not_list_namespaces_may_still_get_his_own(tmp_path: Path) -> None:
+    """The ClusterRole view, bound in a namespace, has that right."""
+    async with fake_api() as fake:
+        fill(fake)
+        fake.refuse["list", "/api/v1/namespaces"] = (403, "no")
+        fake.put("/api/v1/namespaces", "team", metadata={"labels": {"gpu-admission.io/profile": "default"}})
+        found = await asyncio.to_thread(
+            load, kubeconfig(tmp_path, fake.url), None, ("Node", "Pod", "Namespace"), "team"
+        )
+    assert [obj["metadata"]["name"] for obj in found.of("Namespace")] == ["team"]
+    assert found.missing == {"Namespace": "no right to list namespaces"}
+
+
 async def test_a_question_about_all_namespaces_needs_the_right_in_all(tmp_path: Path) -> None:
     async with fake_api() as fake:
         fake.refuse["list", PODS] = (403, "no")

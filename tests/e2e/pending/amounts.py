@@ -106,20 +106,20 @@ AMOUNTS = [
         "two free here and two there", "gpusFragmented", "GPUs are free, but on several nodes: 4 nvidia.com/gpu asked for", waits(4), [node("p-a", 4), node("p-b", 4)],
         before=[held("one", 2), held("two", 2, "p-b")], advises="ask for 2 in each of more pods",
     ),
-    taken("GPUs that a Job has", 4, "node p-a: 2 in all, at most 2 on one", held("other", 6)),
+    taken("GPUs that a Job has", 4, "node p-a: 2", held("other", 6)),
     taken("GPUs of a Deployment that serves", 8, "node p-a: 2", held("other", 6), advises="ask for 2 in place of 8"),
-    taken("nodes that are too small, and a larger one that is full", 8, "node p-b: 7 in all, at most 7 on one", held("other", 1, "p-b"), nodes=[node("p-a", 4), node("p-b", 8)]),
-    taken("full nodes, and time-sliced ones under another name", 1, "node p-a: 0 in all, at most 0 on one", held("other", 1), nodes=[node("p-a", 1), RENAMED]),
+    taken("nodes that are too small, and a larger one that is full", 8, "node p-b: 7", held("other", 1, "p-b"), nodes=[node("p-a", 4), node("p-b", 8)]),
+    taken("full nodes, and time-sliced ones under another name", 1, "node p-a: 0", held("other", 1), nodes=[node("p-a", 1), RENAMED]),
     Case(
-        "a selector of nodes that are full, and others", "gpusTaken", "all GPUs are taken: 1 nvidia.com/gpu asked for; free on node p-b: 0 in all, at most 0 on one",
+        "a selector of nodes that are full, and others", "gpusTaken", "all GPUs are taken: 1 nvidia.com/gpu asked for; free on node p-b: 0",
         [node("p-a"), node("p-b", 1, L4)], waits(nodeSelector={PRODUCT: L4}), "node affinity/selector", before=[held("other", 1, "p-b")],
     ),
     Case(
-        "a pin to a node that is full", "gpusTaken", "all GPUs are taken: 8 nvidia.com/gpu asked for; free on node p-a: 7 in all, at most 7 on one",
+        "a pin to a node that is full", "gpusTaken", "all GPUs are taken: 8 nvidia.com/gpu asked for; free on node p-a: 7",
         two(), waits(8, affinity=required(HOSTNAME, "In", "p-a")), "node affinity/selector", before=[held("other", 1)],
     ),
     Case(
-        "a class that never preempts", "gpusTaken", "all GPUs are taken: 8 nvidia.com/gpu asked for; free on node p-a: 0 in all, at most 0 on one",
+        "a class that never preempts", "gpusTaken", "all GPUs are taken: 8 nvidia.com/gpu asked for; free on node p-a: 0",
         one(), waits(8, priorityClassName="p-never"), "preemptionPolicy=Never", before=[NEVER, held("other", 8)],
     ),
     taken(
@@ -137,9 +137,12 @@ AMOUNTS = [
     taken(
         "a pod of a DaemonSet whose node is full (kubernetes#93934)", 8, "node p-a: 2", held("other", 6), made=DAEMON, fix=lambda k: k.end("other"), about="waits-",
     ),
-    taken("a sidecar that has a GPU of its own", 8, "node p-a: 7", held("other", 1), made=waits(7, initContainers=[SIDECAR]), advises='ask for 6 in place of 7 in container "main"'),
     short(
-        "an init container that asks for the GPUs", "gpusTaken", 'all GPUs are taken: init container "init" asks for 4 nvidia.com/gpu; free on node p-a: 2 in all',
+        "a sidecar that has a GPU of its own", "gpusTaken", 'all GPUs are taken: 8 nvidia.com/gpu asked for (7 in container "main", 1 in sidecar "sidecar"); free on node p-a: 7',
+        waits(7, initContainers=[SIDECAR]), before=[held("other", 1)], advises='ask for 6 in place of 7 in container "main"',
+    ),
+    short(
+        "an init container that asks for the GPUs", "gpusTaken", 'all GPUs are taken: init container "init" asks for 4 nvidia.com/gpu; free on node p-a: 2',
         waits(1, initContainers=[INIT]), before=[held("other", 6)], advises='ask for 2 in place of 4 in init container "init"',
     ),
     taken(
@@ -182,11 +185,11 @@ AMOUNTS = [
         waits(1, initContainers=[{**asking({GPU: "16"}), "name": "init"}]),
     ),
     short(
-        "two containers that ask for more together than any node has", "moreThanAnyNode", "asks for 12 nvidia.com/gpu, and no node has more than 8", TWO_OF_SIX,
+        "two containers that ask for more together than any node has", "moreThanAnyNode", "asks for 12 nvidia.com/gpu (6 in container", TWO_OF_SIX,
         advises='ask for 2 nvidia.com/gpu at most in container "main"',
     ),
     short(
-        "the overhead of a runtime class (KAI-Scheduler#373)", "moreThanAnyNode", "asks for 130 cpu, and no node has more than 128",
+        "the overhead of a runtime class (KAI-Scheduler#373)", "moreThanAnyNode", 'asks for 130 cpu (100 in container "main", 30 of overhead), and no node has more than 128',
         wants({GPU: "1", "cpu": "100"}, runtimeClassName="p-kata"), of="cpu", before=[OVERHEAD], advises="ask for 98 cpu at most",
     ),
     short("a request of the whole pod", "moreThanAnyNode", "asks for 250 cpu, and no node has more than 128", waits(1, resources={"requests": {"cpu": "250"}}), of="cpu", advises="ask for 128 cpu at most in spec.resources"),
@@ -202,7 +205,7 @@ AMOUNTS = [
         fix=lambda k: k.end("urgent"), before=[HIGH, holding(held("victim", 4))], happens=preempts,
     ),
     Case(
-        "a victim that has not ended", "preempting", "it preempts 1 pod on p-a (NAMESPACE/victim), which have not ended yet", one(), waits(8, priorityClassName="p-high"),
+        "a victim that has not ended", "preempting", "it preempts 1 pod on p-a, not ended yet: NAMESPACE/victim", one(), waits(8, priorityClassName="p-high"),
         before=[HIGH, holding(held("victim", 8))],
     ),
     short("time-sliced nodes under another name", "otherGpuResource", "node p-b: nvidia.com/gpu.shared in place of nvidia.com/gpu", waits(nodeSelector={HOSTNAME: "p-b"}), [node("p-a", 1), RENAMED], before=[held("other", 1)]),

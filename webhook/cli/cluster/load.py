@@ -182,9 +182,10 @@ async def _list(
         if error.status == _ABSENT:
             into.objects[name] = []
             return
-        if error.status == _FORBIDDEN and kind.namespaced and namespace and into.only_in(name) is None:
+        own = kind.namespaced or name == "Namespace"
+        if error.status == _FORBIDDEN and own and namespace and into.only_in(name) is None:
             try:
-                into.objects[name] = await _pages(api, name, kind.path(namespace))
+                into.objects[name] = await _within(api, name, kind, namespace)
                 into.missing[name] = _forbidden(kind, f"{BUT}{namespace}")
                 return
             except ApiError as in_namespace:
@@ -219,6 +220,13 @@ def _why(error: ApiError, name: str) -> str:
 def without_tls_object(message: str) -> str:
     """An error message of aiohttp without the TLS object that it names beside each host."""
     return re.sub(r" ssl:(<[^>]*>|\w+)", "", message)
+
+
+async def _within(api: Api, name: str, kind: Kind, namespace: str) -> list[Object]:
+    """The objects of a kind in one namespace; that namespace itself."""
+    if name == "Namespace":
+        return [complete(name, await api.get(f"{kind.path()}/{namespace}"))]
+    return await _pages(api, name, kind.path(namespace))
 
 
 async def _pages(api: Api, name: str, path: str) -> list[Object]:

@@ -100,7 +100,7 @@ CAUSES: Final = (
     *("serviceAccountMissing", "priorityClassMissing", "runtimeClassMissing", "notCreated", "noPods"),
     *("claimMissing", "claimTemplateMissing", "deviceClassMissing", "claimInUse"),
     *("volumeClaimMissing", "volumeClaimUnbound", "storageClassMissing", "volumeClaimLost", "volumeClaimDeleting"),
-    *("podGroupMissing", "gangIncomplete", "preempting"),
+    *("podGroupMissing", "gangIncomplete", "preempting", "oldRevision"),
     # all others: most exclude nodes
     *("unknownResource", "devicePluginMissing", "moreThanAnyNode", "nodesTooSmall", "otherGpuResource"),
     *("nodeSelector", "nodeAffinity", "pinnedNode", "hostPort"),

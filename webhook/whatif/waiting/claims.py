@@ -3,6 +3,7 @@
 k8s.io/kubernetes pkg/scheduler/framework/plugins/dynamicresources.
 """
 
+import re
 from collections.abc import Iterator, Mapping
 from functools import partial
 from math import floor
@@ -15,11 +16,12 @@ from webhook.devices.source_kai import KAI, NUMBER, asking, of_fewer
 from webhook.devices.types import DeviceClaim
 from webhook.kube.pod import Pod
 from webhook.placement.constraints import Mask
-from webhook.text import bare, listed, plural, quoted
+from webhook.text import bare, listed, plural, printable, quoted
 from webhook.whatif.cluster.snapshot import Object
 from webhook.whatif.commands import kubectl
 from webhook.whatif.waiting.causes import Cause, Fix, NodeCheck
 from webhook.whatif.waiting.free_devices import Wants, claim_entries, is_simulated
+from webhook.whatif.waiting.scheduler_message import scheduler_message
 from webhook.whatif.waiting.situation import Case, Situation, with_spec
 from webhook.whatif.waiting.unoffered import without
 from webhook.whatif.waiting.volumes import selected
@@ -31,6 +33,9 @@ _LARGEST_PART: Final = 0.99
 """KAI refuses a pod that asks for all of a GPU as a part."""
 _FAILED: Final = "FailedResourceClaimCreation"
 _ANY_TAINT: Final = (("", None, ""),)
+_TEMPLATED: Final = "claim of template "
+_FAILS: Final = re.compile(r"(selector #\d+ on device \S+): CEL runtime error: (.+)", re.DOTALL)
+"""How the scheduler says that an expression fails on a device, so that it looks at no node (dra allocator)."""
 _LOOK: Final = Fix("see what the devices are", kubectl("get", "resourceslices", "-o", "yaml"))
 _MAX_WAITS: Final = 3
 """Maximum number of pods for whose end to wait that are named."""
@@ -51,6 +56,11 @@ class _Request(NamedTuple):
     """Of those that match it asks for one at least if it asks for all."""
     every: bool = False
     """It asks for all devices of a node that match."""
+
+    @property
+    def changed(self) -> str:
+        """Where its author changes what it asks for: a claim cannot be changed."""
+        return "in the template, and create the pod again" if self.who.startswith(_TEMPLATED) else "in a new claim"
 
     @property
     def devices(self) -> int:
@@ -109,13 +119,12 @@ def _not_made(case: Case, entry: Mapping[str, Any], text: str) -> Cause:
 
 def _claim(case: Case, entry: Mapping[str, Any], name: str | None) -> tuple[str, Object | None]:
     """What messages call the claim of an entry, and the claim: as it would be if it is not made yet; None if there is none."""
-    s = case.situation
+    s, template = case.situation, entry.get("resourceClaimTemplateName")
+    who = f"claim {bare(str(name))}" if template is None else f"{_TEMPLATED}{bare(str(template))}"
     if name is not None:
-        return f"claim {bare(name)}", s.snapshot.named("ResourceClaim").get((case.namespace, name))
-    template = str(entry.get("resourceClaimTemplateName"))
-    found = s.snapshot.named("ResourceClaimTemplate").get((case.namespace, template))
-    made = None if found is None else {"spec": found["spec"].get("spec") or {}, "status": {}}
-    return f"claim of template {bare(template)}", made
+        return who, s.snapshot.named("ResourceClaim").get((case.namespace, name))
+    found = s.snapshot.named("ResourceClaimTemplate").get((case.namespace, str(template)))
+    return who, None if found is None else {"spec": found["spec"].get("spec") or {}, "status": {}}
 
 
 def _written(claim: Object) -> list[list[Mapping[str, Any]]]:
@@ -165,6 +174,13 @@ def devices(case: Case) -> NodeCheck:
             yield from _apart(case, asked, off, alone) if case.part is None else _no_room(case, case.part, off, alone)
         if (off := left & unknown).any():
             left &= ~off
+            if asked and (failed := _FAILS.search(scheduler_message(s, case.pod))):
+                text = (
+                    f"{asked[0].who if len(asked) == 1 else 'a claim'}: {printable(f'{failed[1]} fails: {failed[2]}')}"
+                )
+                correct = _LOOK._replace(words=f"correct it {asked[0].changed}; what devices have")
+                yield s.cause("noDevice", text, off, np.zeros_like(off), correct)
+                return
             why = case.wants.reason or "a selector cannot be evaluated here, or it would take long"
             text = f"the pod: whether the devices of {s.where(off)} can be had is not known: {why}"
             yield s.cause("noDevice", text, off, np.zeros_like(off), "see what the scheduler says", _LOOK)
@@ -190,18 +206,18 @@ def _short(case: Case, request: _Request, off: Mask, alone: Mask, *, sole: bool)
         keys = listed(map(bare, s.devices.taints(off)), 3)
         text = f"{asked}, and it does not tolerate the taints of devices of {s.where(off)}: {keys}"
         remove = Fix("remove the taints, or ask their driver's log why", kubectl("get", "devicetaintrules"))
-        yield s.cause("noDevice", text, off, nobody, remove, "tolerate them in a new claim")
+        yield s.cause("noDevice", text, off, nobody, remove, f"tolerate them {request.changed}")
     elif not request.most(s, s.alive, free=False, enough=1, selectors=of_class, amounts=()):
         repair = _LOOK._replace(words="install or repair the driver that offers them; what there is")
         yield s.cause("noDevice", f"{asked}, and no node has any", off, nobody, repair)
     elif not request.most(s, s.alive, free=False, enough=1):
         wanted = listed([f"«{bare(each)}»" for each in request.own], 3) or "the capacity that it asks for"
-        correct = _LOOK._replace(words="correct the selector in a new claim; what devices have")
+        correct = _LOOK._replace(words=f"correct the selector {request.changed}; what devices have")
         yield s.cause("noDevice", f"{asked}, and no device matches {wanted}", off, nobody, correct)
     else:
         text = f"{asked}, at most {free} free on a node: not on {s.where(off)}"
         less = f"at most {free or most}" if sole else "fewer"
-        fewer = [f"ask for {less} in a new claim"] if free or 0 < most < number else []
+        fewer = [f"ask for {less} {request.changed}"] if free or 0 < most < number else []
         if most < number:
             repair = _LOOK._replace(words=f"repair the driver on {s.where(off)}")
             elsewhere = [] if most else ["let the pod run where they are"]
@@ -271,7 +287,7 @@ def _apart(case: Case, asked: list[_Request], off: Mask, alone: Mask) -> Iterato
         text = f"{who}: not enough devices for all requests together on {s.where(off)}: each alone could be met"
     else:
         text = f"{who}: all devices that match are wanted, and others have some of those of {s.where(off)}, or they have taints"
-    other = _LOOK._replace(words="ask for other or fewer devices in a new claim; what devices have")
+    other = _LOOK._replace(words=f"ask for other or fewer devices {asked[0].changed}; what devices have")
     yield s.cause("noDevice", text, off, alone, *waits.values(), other)
 
 

@@ -2,7 +2,7 @@
 
 from collections.abc import Callable, Iterator
 from math import inf
-from typing import Final, NamedTuple
+from typing import Any, Final, NamedTuple
 
 import numpy as np
 import orjson
@@ -25,6 +25,7 @@ from webhook.whatif.waiting.causes import Cause, Fix, NodeCheck, ordered
 from webhook.whatif.waiting.free_devices import again, is_simulated
 from webhook.whatif.waiting.gangs import together
 from webhook.whatif.waiting.prerequisites import prerequisites
+from webhook.whatif.waiting.revisions import outdated
 from webhook.whatif.waiting.scheduler_message import Reason, by_message, scheduler_message, unexplained
 from webhook.whatif.waiting.situation import Case, Situation
 from webhook.whatif.waiting.workloads import refusal
@@ -63,6 +64,8 @@ _MAX_LOOKED: Final = 4
 UNLOOKED: Final = "its nodes were not looked at, as pods of many kinds wait: ask for it by its name"
 UNTRIED: Final = "its fixes were not tried, as pods of many kinds wait: ask for it by its name"
 _MANY: Final = Cause.of("schedulerOther", "the scheduler has said nothing yet", "ask for it by its name")
+_MAX_ROOM: Final = 100
+"""Of so many equal pods it is tried whether there is room for all after a fix."""
 _LOOKS_AFTER: Final = 60.0
 """Seconds after which a scheduler that runs has said something about a pod."""
 
@@ -110,15 +113,28 @@ class Diagnosis:
             causes = [_unseen(pod) if cause.cause == "fitsNow" else cause for cause in causes]
         return Findings(causes, [*found.notes, *notes.autoscaler(s, pod, found.causes)], message)
 
+    def for_all(self, pods: list[Pod], causes: list[Cause]) -> list[Cause]:
+        """The causes of the first of these equal pods. A fix that is enough for it says for how many there is room then, if not
+        for all."""
+        if len(pods) < 2:
+            return causes
+        case = Case(self.situation, pods[0])
+        return [
+            cause._replace(fixes=tuple([_with_room(case, fix, pods) if fix.helps else fix for fix in cause.fixes]))
+            for cause in causes
+        ]
+
     def _look_at(self, pod: Pod) -> Findings:
         case = Case(self.situation, pod)
         blind, tried = "Node" in self.situation.snapshot.missing, len(self._known) < self._max_tried
+        old = [*outdated(case)]
         if first := causes_before_filtering(case):
-            return Findings(ordered([_tried(case, cause) if tried and not blind else cause for cause in first]), [])
+            causes = [*old, *first]
+            return Findings(ordered([_tried(case, cause) if tried and not blind else cause for cause in causes]), [])
         if blind:
-            return Findings([], [])
+            return Findings(old, [])
         filtered = Filtered(case)
-        causes = _offered(case, [*filtered.causes()])
+        causes = [*old, *_offered(case, [*filtered.causes()])]
         causes = ordered([_tried(case, cause) for cause in causes] if tried else causes)
         causes.sort(key=lambda cause: cause.cause != "fitsNow")  # then nothing has to be changed: it comes first
         full = filtered.only_full
@@ -187,13 +203,9 @@ def _tried(case: Case, cause: Cause) -> Cause:
 def _with(case: Case, fix: Fix, *, why: bool) -> tuple[Mask, str, str]:
     """The nodes that would take the pod with a fix; with `why`, if there are none, what it would wait for; and whom it would
     preempt there."""
-    s, nobody = case.situation, np.zeros_like(case.situation.alive)
-    pod, refused = (fix.pod or case.pod), ""
-    if fix.pod is not None and not fix.on:
-        pod, refused = becomes(s, fix.pod)
+    nobody, (changed, refused) = np.zeros_like(case.situation.alive), _changed(case, fix)
     if refused:
         return nobody, f"the pod is refused: {refused}", ""
-    changed = Case(s.without(fix.ends) if fix.ends else s, pod)
     if first := causes_before_filtering(changed):
         return nobody, first[0].text, ""
     filtered = Filtered(changed)
@@ -204,6 +216,37 @@ def _with(case: Case, fix: Fix, *, why: bool) -> tuple[Mask, str, str]:
         able[found.row] = True
         return able, "", f"; it preempts {listed(map(full_name, found.pods), 3)} then"
     return able, ordered([*filtered.causes()])[0].text if why else "", ""
+
+
+def _changed(case: Case, fix: Fix) -> tuple[Case, str]:
+    """The pod and the cluster with a fix; and why the pod would be refused then."""
+    s, pod, refused = case.situation, fix.pod or case.pod, ""
+    if fix.pod is not None and not fix.on:
+        pod, refused = becomes(s, fix.pod)
+    return Case(s.without(fix.ends) if fix.ends else s, pod), refused
+
+
+def _with_room(case: Case, fix: Fix, pods: list[Pod]) -> Fix:
+    """The fix with the number of these pods that would start with it, if they are not all of them."""
+    if fix.pod is None and not fix.ends:
+        return fix
+    changed, _ = _changed(case, fix)
+    s, room, most = changed.situation.without(()), 0, min(len(pods), _MAX_ROOM)
+    while room < most:
+        one = Case(s, {**changed.pod, "metadata": {**changed.pod["metadata"], **_named(pods[room])}})
+        rows = [row for row in np.flatnonzero(Filtered(one).able).tolist() if fix.on in ("", s.names[row])]
+        if not rows:
+            break
+        s.bind(one, rows[0])
+        room += 1
+    if room in (0, len(pods)):  # 0: it preempts others
+        return fix
+    least = "at least " if room == _MAX_ROOM else ""
+    return fix._replace(words=f"{fix.words}; room for {least}{room} of the {len(pods)} pods")
+
+
+def _named(pod: Pod) -> dict[str, Any]:
+    return {key: pod["metadata"][key] for key in ("name", "uid") if key in pod["metadata"]}
 
 
 def _with_place(case: Case, cause: Cause, fix: Fix, able: Mask) -> str:
@@ -222,7 +265,7 @@ class Filtered:
         self._case, self._checks, row_of = case, [check(case) for check in _CHECKS], case.situation.nodes.row_of
         self._failed = np.sum([check.fails for check in self._checks], axis=0)
         self._resources = self._checks[_CHECKS.index(resources.resources)]
-        self.able: Mask = case.situation.alive & (self._failed == 0)
+        self.able: Mask = case.nodes & (self._failed == 0)
         kept = resources.nominated(case) if self.able.any() else ()
         self._kept = [cause for cause in kept if self.able[row_of[cause.nodes[0]]]]
         self.able[[row_of[cause.nodes[0]] for cause in self._kept]] = False

@@ -16,7 +16,7 @@ from webhook.kube.record import record_of
 from webhook.placement.constraints import Mask, Term
 from webhook.placement.feasible import SELECTOR
 from webhook.placement.why_not import nearest_label
-from webhook.text import bare, listed, nearest, number_of, plural, quoted
+from webhook.text import bare, listed, nearest, number_of, one_edit_apart, plural, quoted
 from webhook.vendors.catalogue import labels
 from webhook.whatif.waiting.causes import Cause, Fix, NodeCheck
 from webhook.whatif.waiting.situation import Case, failing, with_spec, without_affinity
@@ -220,7 +220,10 @@ def _instead(
     else:
         fix = f"remove {field}"
     value = bare(wrong.values[0]) if wrong.values else ""
-    return said, label, (fix, "add such a node" if _is_fact(wrong.key) else f"label nodes: {label_a_node}={value}")
+    if _is_fact(wrong.key):
+        return said, label, (fix, "add such a node")
+    misspelt = near is not None and (near[0] != wrong.key or one_edit_apart(value, near[1]))
+    return said, label, (fix, *([] if misspelt else [f"label nodes: {label_a_node}={value}"]))
 
 
 def _numbered(case: Case, wrong: Expression) -> bool:

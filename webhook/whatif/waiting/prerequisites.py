@@ -12,6 +12,7 @@ from webhook.whatif.commands import kubectl
 from webhook.whatif.waiting.causes import Cause, Fix, queued
 from webhook.whatif.waiting.gangs import lacking
 from webhook.whatif.waiting.situation import UNREAD, Case, with_spec
+from webhook.whatif.waiting.started import is_late
 
 
 def prerequisites(case: Case) -> Iterator[Cause]:
@@ -43,8 +44,11 @@ def prerequisites(case: Case) -> Iterator[Cause]:
         leaving = [pod for pod in s.pods_on.get(node, ()) if pod["metadata"].get("deletionTimestamp")]
         if leaving:
             names = listed(map(full_name, leaving), 3)
-            text = f"it preempts {plural(len(leaving), 'pod')} on {node} ({names}), which have not ended yet"
-            fix = Fix("wait: they have the time of their terminationGracePeriodSeconds", ends=tuple(leaving))
+            text = f"it preempts {plural(len(leaving), 'pod')} on {node}, not ended yet: {names}"
+            fix = Fix("wait: pods have the time of their terminationGracePeriodSeconds", ends=tuple(leaving))
+            if late := next((pod for pod in leaving if is_late(s.snapshot, pod)), None):
+                look = kubectl("describe", "pod", late["metadata"]["name"], namespace=late["metadata"]["namespace"])
+                fix = Fix(f"see why {full_name(late)} does not end, whose grace period is over", look)
             yield Cause.of("preempting", text, fix, nodes=(node,), alone=1)
 
 

@@ -9,18 +9,19 @@ from typing import Final
 import numpy as np
 
 from webhook.devices.source_kai import KAI
-from webhook.kube.less import init_container, less
-from webhook.kube.pod import Pod, controller_reference, labels_of, priority_of
+from webhook.kube.less import less, who_asks
+from webhook.kube.pod import Pod, controller_reference, priority_of
 from webhook.kube.pod_requests import counted_requests
 from webhook.kube.schedulers import queueing
 from webhook.kube.stores import full_name
 from webhook.nodes.usage import is_unschedulable, nominated_priority
 from webhook.placement.constraints import Mask
 from webhook.placement.feasible import BY_DRA, NO_GPU
-from webhook.text import amount_number, bare, listed, quoted
+from webhook.text import amount_number, bare, listed
 from webhook.whatif.cluster.report import gpus_of
 from webhook.whatif.commands import kubectl
 from webhook.whatif.waiting.causes import Cause, Fix, NodeCheck
+from webhook.whatif.waiting.revisions import revision_of
 from webhook.whatif.waiting.situation import Case, Situation, failing
 from webhook.whatif.waiting.unoffered import unknown, without
 
@@ -86,10 +87,10 @@ def _short(case: Case, name: str, amount: int, off: Mask, alone: Mask) -> Iterat
     if gpu and (none := off & (capacity == 0)).any():
         yield from without(case, name, none, alone & none)
         off, alone = off & ~none, alone & ~none
-    first = init_container(case.pod, name)
-    asked, who = amount_number(name, amount), f"init container {quoted(first)} " if first else ""
+    (who, parts), asked = who_asks(case.pod, name), amount_number(name, amount)
+    wanted = f"{who}asks for {asked} {bare(name)}" if who else f"{asked} {bare(name)} asked for{parts}"
     if (large := off & (capacity >= amount)).any():
-        yield _taken(case, name, amount, large, able, f"{who}asks for {asked} {bare(name)}" if who else "")
+        yield _taken(case, name, amount, large, able, wanted if who or parts else "")
     if not (small := off & (capacity < amount)).any():
         return
     largest, now = int(capacity[small].max()), _most_free(case, name, alone & small)
@@ -104,11 +105,10 @@ def _short(case: Case, name: str, amount: int, off: Mask, alone: Mask) -> Iterat
         return
     if not (s.alive & (capacity >= amount)).any():
         most = amount_number(name, int(capacity[s.alive].max()))
-        text = f"{who}asks for {asked} {bare(name)}, and no node has more than {most}"
+        text = f"{who}asks for {asked} {bare(name)}{parts}, and no node has more than {most}"
         yield s.cause("moreThanAnyNode", text, small, alone, *fewer, "add larger nodes")
     else:
         empty = amount_number(name, largest)
-        wanted = f"{who}asks for {asked} {bare(name)}" if who else f"{asked} {bare(name)} asked for"
         text = f"{s.where(small)}: too small: {wanted}, {empty} there when empty"
         yield s.cause("nodesTooSmall", text, small, alone, *fewer, "let the pod go to larger nodes")
 
@@ -161,9 +161,8 @@ def _taken(case: Case, name: str, amount: int, off: Mask, able: Mask, asks: str)
     back = _withdrawn(
         case, name, here & (free + s.nodes.columns.installed[name][: len(off)] - s.capacity[name] >= amount)
     )
-    amounts = (
-        f"{asks or f'{amount} {unit} asked for'}; free on {s.where(off)}: {total} in all, at most {most} on one{held}"
-    )
+    one = f" in all, at most {most} on one" if most < total else ""
+    amounts = f"{asks or f'{amount} {unit} asked for'}; free on {s.where(off)}: {total}{one}{held}"
     if total >= amount:
         each = less(case.pod, name, best)
         fixes = [Fix(f"ask for {each.amount} in each of more pods", pod=each.change(str(each.amount)))] if each else []
@@ -205,7 +204,7 @@ def _waits(case: Case, name: str, amount: int, off: Mask) -> tuple[str, list[Fix
         ]
     siblings = [pod for row in rows.tolist() for pod in s.pods_on.get(s.names[row], ()) if s.names_of.top(pod) == own]
     has = amount_number(name, sum([counted_requests(pod).amount(name) for pod in siblings]))
-    older = any(_revision(pod) not in ("", _revision(case.pod)) for pod in siblings)
+    older = any(revision_of(pod) not in ("", revision_of(case.pod)) for pod in siblings)
     rollout = [Fix("let the old ones go first: strategy Recreate or maxSurge 0")] if older else []
     return f"; its own workload, {bare(own)}, has {has} of them", rollout
 
@@ -213,10 +212,6 @@ def _waits(case: Case, name: str, amount: int, off: Mask) -> tuple[str, list[Fix
 def _serves(pods: Iterable[Pod]) -> bool:
     """Whether a controller runs these pods for ever."""
     return any(controller_reference(pod) and pod["spec"].get("restartPolicy", "Always") == "Always" for pod in pods)
-
-
-def _revision(pod: Pod) -> str:
-    return labels_of(pod).get("pod-template-hash") or labels_of(pod).get("controller-revision-hash") or ""
 
 
 def preemption(case: Case, only_full: Mask) -> Iterator[Cause]:

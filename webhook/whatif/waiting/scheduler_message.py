@@ -44,6 +44,7 @@ _CAUSES_OF: Final = (
     ("persistentvolumeclaim", ("volumeClaimMissing", "volumeClaimLost", "volumeClaimDeleting")),
     ("storageclass", ("storageClassMissing",)),
     ("cannot allocate all claims", ("noDevice",)),
+    ("CEL runtime error", ("noDevice",)),
     ("device class", ("deviceClassMissing",)),
     ("resourceclaim not available on the node", ("claimElsewhere",)),
     ("resourceclaim", ("claimInUse", "noDevice", "claimMissing")),

@@ -21,7 +21,8 @@ from webhook.whatif.waiting.situation import Case, with_spec
 def unknown(case: Case, name: str, mask: Mask, alone: Mask) -> Iterator[Cause]:
     """The causes for a resource that no node offers."""
     s = case.situation
-    offered = sorted(n for n, capacity in s.capacity.items() if "/" in n and capacity[s.alive].any())
+    offered = [n for n, capacity in s.capacity.items() if "/" in n and capacity[s.alive].any()]
+    offered.sort(key=lambda each: (vendor(each) != vendor(name), each))
     silent = mask & np.array([gpus is None for gpus in s.gpus_at[: len(mask)]], bool) & ~_of_others(case, name, mask)
     if silent.any() and s.policy.gpus.kind(name) is not None:
         yield from _silent(case, name, silent, alone & silent)

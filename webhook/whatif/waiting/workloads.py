@@ -29,6 +29,7 @@ _ABSENT: Final = (
 )
 _LIMITS: Final = re.compile(r"\b(?:maximum|minimum) .* (?:usage|limit)|LimitRange|limit to request ratio")
 _CREATION: Final = re.compile(r"^(?:FailedCreate|FailedToCreate|PodCreateError|CreateFailed)")
+_MAX_LINE: Final = 500
 _FRESH: Final = 3600.0
 """Seconds for which an Event of a controller counts: it tries again, and says so again."""
 _MAX_MESSAGE: Final = 300
@@ -188,7 +189,8 @@ def refusal(s: Situation, namespace: str, lacks: str, message: str) -> Cause:
     if match := _QUOTA.search(message):
         quota, asked, used, limited = match.groups()
         text = f"{lacks}quota {bare(quota)}: {bare(used)} used, {bare(asked)} asked for, {bare(limited)} at most"
-        return over_quota(text, quota, namespace, "resourceclaims" if "devices=" in limited else "pods")
+        users = "resourceclaims" if "devices=" in limited else "pods"
+        return over_quota(text, quota, namespace, users, rest=used != limited)
     if match := _UNSTATED.search(message):
         quota, names = bare(match[1]), listed([bare(name) for name in match[2].split(",")])
         text = f"{lacks}quota {quota} wants every container to state {names}"
@@ -217,13 +219,14 @@ def refusal(s: Situation, namespace: str, lacks: str, message: str) -> Cause:
     return Cause.of("notCreated", text, "correct what it says; the controller tries again by itself")
 
 
-def over_quota(text: str, quota: str, namespace: str, users: str = "pods") -> Cause:
-    """The cause that a quota allows no more. `users`: what counts there, for kubectl."""
+def over_quota(text: str, quota: str, namespace: str, users: str = "pods", *, rest: bool) -> Cause:
+    """The cause that a quota allows no more. `users`: what counts there, for kubectl. `rest`: whether something is left."""
     ends = Fix("end what uses it", kubectl("get", users, namespace=namespace))
     more = Fix("raise it", kubectl("edit", "quota", quota, namespace=namespace))
-    return Cause.of("quotaExceeded", text, "ask for less", ends, more)
+    return Cause.of("quotaExceeded", text, *(["ask for less"] if rest else []), ends, more)
 
 
 def _printable(text: str) -> str:
-    """The first lines of a message, on one line: 6 lines of at most 500 characters, without what cannot be printed."""
-    return listed([printable(" ".join(line.split()))[:500] for line in text.splitlines() if line.strip()], 6)
+    """The first lines of a message, on one line: 6 lines of at most _MAX_LINE characters, without what cannot be printed."""
+    lines = [printable(" ".join(line.split())) for line in text.splitlines() if line.strip()]
+    return listed([f"{line[:_MAX_LINE]}{'…' if len(line) > _MAX_LINE else ''}" for line in lines], 6)
