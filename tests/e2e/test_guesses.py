@@ -74,6 +74,22 @@ async def test_a_pod_takes_the_place_of_a_pause_pod_that_came_while_it_waited(
         await api.delete_all("Deployment", team)
 
 
+@pytest.mark.parametrize(
+    ("kind", "restart", "wanted"),
+    [
+        pytest.param("CloneSet", "Always", "gpu-service", id="that run on"),
+        pytest.param("TaskRun", "Never", "gpu-training", id="that finish"),
+    ],
+)
+async def test_pods_of_a_controller_that_the_policy_does_not_name(
+    api: Api, team: str, nodes: MakeNodes, kind: str, restart: str, wanted: str
+) -> None:
+    await nodes([node("first", 1)])
+    await known(api, team, "set", 1000)
+    found = await api.create(pod("one", owned_by=kind, restartPolicy=restart), team, dryRun="All")
+    assert found["spec"]["priorityClassName"] == wanted
+
+
 async def test_only_pods_for_which_the_scheduler_has_a_default_spread_get_one(
     api: Api, team: str, nodes: MakeNodes
 ) -> None:

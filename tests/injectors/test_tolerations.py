@@ -89,6 +89,16 @@ def test_another_vendors_taint_is_not_tolerated() -> None:
     assert after["spec"]["tolerations"] == [EXISTS], "0 GPUs of a vendor do not count"
 
 
+@pytest.mark.parametrize("own", [True, False])
+def test_a_taint_with_the_name_of_what_the_pod_asks_for_is_tolerated(own: bool) -> None:
+    """As by the API server's plugin ExtendedResourceToleration; no other vendor's is."""
+    nodes = tainted(schedule("nvidia.com/mig-1g.10gb", "true"), schedule("amd.com/gpu"))
+    made = pod(resource="nvidia.com/mig-1g.10gb")
+    after, _ = applied(Tolerations(taints=(), allowed=(), own_resources=own), case(made, cluster=nodes), OWN)
+    wanted = {"key": "nvidia.com/mig-1g.10gb", "operator": "Exists", "effect": "NoSchedule"}
+    assert after["spec"].get("tolerations") == ([wanted] if own else None)
+
+
 @pytest.mark.parametrize(
     "present",
     [
@@ -184,7 +194,7 @@ def test_taints_that_gpu_nodes_have(
         ),
         pytest.param(
             Tolerations(taints=(PolicyTaint(key="pool", value="gpu", effect="NoExecute"),), allowed=()),
-            TWO_NODES,
+            UNKNOWN,
             [],
             [equal("pool", "gpu", "NoExecute")],
             id="of all vendors, with a value",

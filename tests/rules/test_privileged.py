@@ -59,7 +59,10 @@ ALLOWED = [
 ]
 
 _FIX = "Remove it; a GPU limit is all that a container needs to use a GPU."
-_END = f"wanted false: a privileged container sees every GPU of the node. {_FIX}"
+_END = (
+    "wanted false: a privileged container sees every GPU of the node. Remove it: for a GPU a limit is enough, for more "
+    "add single capabilities, for example NET_ADMIN."
+)
 _NODE = f"wanted false: such a container runs on the node itself and sees every GPU of it. {_FIX}"
 _PROCESS = {"windowsOptions": {"hostProcess": True}}
 REFUSED = [

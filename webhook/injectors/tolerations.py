@@ -2,15 +2,16 @@
 
 Clusters taint GPU nodes to keep other pods away. Four of five GPU manifests do not tolerate that taint, and their pods stay
 pending. A pod gets a toleration for each taint in `taints` that is for its vendor and, while the state of the cluster is
-fresh, for each taint in `allowed` that GPU nodes have now. It never gets a wildcard, a second toleration for one key (unless
+fresh, for each taint in `allowed` that GPU nodes have now, and for one with the name of a GPU resource that it asks for, as the
+API server's own plugin does. It never gets a wildcard, a second toleration for one key (unless
 the policy names two values), or one that a toleration of the pod covers.
 
 A spread constraint with DoNotSchedule and `nodeTaintsPolicy: Honor` counts the domains of all nodes whose taints the pod
 tolerates. A full node with such a taint could then keep the pod off all other nodes. So a pod with such a constraint gets no
 toleration: its author has to say which nodes it is for.
 
-Fields: spec.tolerations. Source: plugin/pkg/admission/extendedresourcetoleration (the in-tree plugin, which tolerates one exact
-form of taint).
+Fields: spec.tolerations. Source: plugin/pkg/admission/extendedresourcetoleration (the in-tree plugin: off by default, and it
+tolerates such a name alone).
 
 Read by:
     kube-scheduler: may use nodes with the taint
@@ -23,7 +24,7 @@ Read by:
     quotas and others: the taint eviction controller leaves the pod on nodes with the taint and effect `NoExecute`
 """
 
-from collections.abc import Iterable, Mapping, Set
+from collections.abc import Container, Iterable, Mapping, Set
 from typing import Annotated, Any, ClassVar, Literal
 
 from pydantic import BeforeValidator
@@ -95,11 +96,14 @@ class Tolerations(Injector):
         [AllowedTaint(key=key, value=value) for key, value, kind in KNOWN if kind == "gpu"]
     )
     """Tolerated while nodes with GPUs have the taint."""
+    own_resources: bool = True
+    """true: tolerated too, while nodes with GPUs have it, is a taint whose key is a GPU resource that the pod asks for."""
 
-    def covers(self, taint: Taint) -> bool:
+    def covers(self, taint: Taint, gpus: Gpus) -> bool:
         """Whether pods with GPUs get a toleration of a taint that a node has now, of whichever vendor."""
         always = any([one.key == taint.key and one.value in (None, taint.value) for one in self.taints])
-        return self.enabled and (always or any([one.allows(taint) for one in self.allowed]))
+        own = self.own_resources and gpus.knows(taint.key)
+        return self.enabled and (always or own or any([one.allows(taint) for one in self.allowed]))
 
     def inject(self, edit: Edit, context: Context) -> Outcome:
         present: list[Mapping[str, Any]] = edit.object["spec"].get("tolerations") or []
@@ -110,7 +114,7 @@ class Tolerations(Injector):
         if not vendors:
             return Outcome("vendor")
         tolerated = {found for each in present if _lasts(each) and (found := matched(each))}
-        added = [one for one in self._needed(vendors, taints) if not tolerates(tolerated, one)]
+        added = [one for one in self._needed(vendors, taints, context.pod.gpu_names) if not tolerates(tolerated, one)]
         if not added:
             return Outcome("covered")
         if _spread_honors_taints(edit.object["spec"]):
@@ -138,8 +142,11 @@ class Tolerations(Injector):
             parts.append(f"({asks} && !{_in_cel(taint)} ? {patch} : [])")
         yield " +\n".join(parts)
 
-    def _needed(self, vendors: Set[str], taints: tuple[Taint, ...]) -> list[Tolerated]:
-        """What a pod with GPUs of these vendors is to tolerate: each key once, or once for each value that the policy names."""
+    def _needed(self, vendors: Set[str], taints: tuple[Taint, ...], asked: Container[str]) -> list[Tolerated]:
+        """What a pod with GPUs of these vendors is to tolerate: each key once, or once for each value that the policy names.
+
+        `asked`: the GPU resources that it asks for.
+        """
         effects: dict[tuple[str, str | None], set[str]] = {}
         for taint in self.taints:
             if taint.vendor is None or taint.vendor in vendors:
@@ -149,8 +156,10 @@ class Tolerations(Injector):
                 continue
             if vendor(live.key) in {taint.vendor for taint in self.taints} - vendors:
                 continue
-            if values := [allowed.value for allowed in self.allowed if allowed.allows(live)]:
-                value = None if None in values else live.value
+            values = [allowed.value for allowed in self.allowed if allowed.allows(live)]
+            own = self.own_resources and live.key in asked
+            if values or own:
+                value = None if own or None in values else live.value
                 effects.setdefault((live.key, value), set()).add(live.effect)
         needed = [(key, value, "".join(of) if len(of) == 1 else "") for (key, value), of in effects.items()]
         return [one for one in needed if len(needed) == 1 or not tolerates({*needed} - {one}, one)]

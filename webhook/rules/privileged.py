@@ -22,7 +22,8 @@ from webhook.kube import cel
 from webhook.kube.asked import AskedPod
 from webhook.text import quoted
 
-_FIX = "Remove it; a GPU limit is all that a container needs to use a GPU"
+_FIX = "Remove it: for a GPU a limit is enough, for more add single capabilities, for example NET_ADMIN"
+_ON_WINDOWS = "Remove it; a GPU limit is all that a container needs to use a GPU"
 _PROFILES = ("seccompProfile", "appArmorProfile")
 
 
@@ -49,7 +50,7 @@ class Privileged(Rule):
                 yield Finding(f"{path}.privileged", f"true in {where}", wanted, _FIX)
             if (security.get("windowsOptions") or {}).get("hostProcess"):
                 wanted = "false: such a container runs on the node itself and sees every GPU of it"
-                yield Finding(f"{path}.windowsOptions.hostProcess", f"true in {where}", wanted, _FIX)
+                yield Finding(f"{path}.windowsOptions.hostProcess", f"true in {where}", wanted, _ON_WINDOWS)
             for name, value in self._unconfined(security):
                 wanted = "another value: this one confines a container less"
                 yield Finding(f"{path}.{name}", f"{quoted(value)} in {where}", wanted, "Remove it", only_warn=True)

@@ -5,7 +5,7 @@ from typing import Final
 from webhook.vendors.model import Resource, SharedMemory, Vendor
 
 ALIYUN: Final = Vendor(
-    name="Alibaba Cloud",
+    name="Alibaba Cloud's gpushare",
     facts={
         "https://github.com/AliyunContainerService/gpushare-scheduler-extender/blob/master/docs/userguide.md": (
             Resource("aliyun.com/gpu-*", "part", vendor="nvidia.com"),
@@ -17,7 +17,7 @@ ALIYUN: Final = Vendor(
     },
 )
 TENCENT: Final = Vendor(
-    name="Tencent Cloud",
+    name="Tencent Cloud's gpu-manager or qGPU",
     facts={
         "https://github.com/tkestack/gpu-manager": (Resource("tencent.com/vcuda-*", "part", vendor="nvidia.com"),),
         "https://github.com/kubeflow/arena": (Resource("tke.cloud.tencent.com/qgpu-*", "part", vendor="nvidia.com"),),

@@ -285,6 +285,14 @@ def test_a_problem_is_reported_with_the_next_step(tmp_path: Path, check: str, st
     assert result.exit_code == int(any(each["state"] == "broken" for each in found))
 
 
+def test_gpus_by_a_name_that_the_policy_does_not_have_are_named(tmp_path: Path) -> None:
+    """A device plugin may call each model by a name of its own."""
+    renamed = node("gpu-b", resources={"nvidia.com/gpu": "0", "nvidia.com/a100": "8", "rdma/hca": "1k"})
+    found = [each for each in checked(tmp_path, [*healthy(), renamed]) if each["check"] == "nodes"]
+    text = "offersNoGpus: gpu-b; they offer nvidia.com/a100, which the policy does not name"
+    assert (text, "warn") in [(each["text"], each["state"]) for each in found]
+
+
 def test_the_zones_that_count_without_gpus_are_named(tmp_path: Path) -> None:
     objects = healthy()
     both(policy(ZONES % "DoNotSchedule"), in_zones("a", "b", "-c", "-d"))(objects)

@@ -27,6 +27,13 @@ CASES = [
     goes_to("b", "a pod of AMD's goes to AMD's node", MIXED, resource="amd.com/gpu", also=[as_chosen()]),
     goes_to(
         "b",
+        "a node whose taint has the name of its GPUs",
+        [MIXED[0], other("b", "qualcomm.com/qaic", 8, taints=["qualcomm.com/qaic=true:NoSchedule"])],
+        resource="qualcomm.com/qaic",
+        also=[as_chosen()],
+    ),
+    goes_to(
+        "b",
         "a core of Neuron goes where chips are free, though the scheduler sees cores on taken ones",
         NEURON,
         resource=CORE,

@@ -1,12 +1,13 @@
 """Checks the nodes with GPUs and the pods with GPUs on them."""
 
+from collections.abc import Iterable
 from typing import Final
 
 import numpy as np
 
 from webhook.cli.checks.result import All, broken, ok, opted_in, warn
-from webhook.kube.gpus import DIVIDED
-from webhook.kube.pod import FINISHED, Pod
+from webhook.kube.gpus import DIVIDED, vendor
+from webhook.kube.pod import FINISHED, Pod, is_zero
 from webhook.kube.record import record_of
 from webhook.kube.taints import KEEPS_AWAY
 from webhook.policy.model import Policy
@@ -30,9 +31,21 @@ def health(snapshot: Snapshot, policy: Policy) -> All:
     text = f"{healthy} of {plural(len(health_of), 'GPU node')} healthy"
     found = [ok(text) if healthy else broken(text, command=("gpu-admission", "top"))]
     for word, names in by_health.items():
-        text = f"{word}: {listed(names)}"
-        found.append(ok(text) if word == "cordoned" else warn(text, command=("kubectl", "describe", "node", names[0])))
+        text, command = f"{word}: {listed(names)}", ("kubectl", "describe", "node", names[0])
+        if word == "offersNoGpus" and (others := _others(snapshot, policy, names)):
+            text = f"{text}; they offer {listed(others)}, which the policy does not name"
+            found.append(warn(text, "if these are GPUs, add them to `gpus`", snapshot.release.edit_policy))
+        else:
+            found.append(ok(text) if word == "cordoned" else warn(text, command=command))
     return found
+
+
+def _others(snapshot: Snapshot, policy: Policy, nodes: Iterable[str]) -> list[str]:
+    """The resources of vendors of GPUs that these nodes offer and the policy does not name."""
+    vendors = {vendor(gpu.name) for gpu in policy.gpus.names}
+    offered = [snapshot.nodes[name]["status"].get("allocatable") or {} for name in nodes]
+    found = {name for each in offered for name, amount in each.items() if not is_zero(amount)}
+    return sorted([name for name in found if vendor(name) in vendors and not policy.gpus.knows(name)])
 
 
 def pods_without_gpus(snapshot: Snapshot, policy: Policy) -> All:

@@ -85,7 +85,9 @@ def larger(jobs: list[dict[str, Any]]) -> list[dict[str, Any]]:
 def _further(snapshot: Snapshot, name: str, policy: Policy) -> tuple[str, ...]:
     """The taints of a node for which the webhook adds no toleration."""
     injector, taints = policy.profile(DEFAULT_PROFILE)[1].injectors.tolerations, node_taints(snapshot.nodes[name])
-    further = [each.text for each in taints if each.effect != "PreferNoSchedule" and not injector.covers(each)]
+    further = [
+        each.text for each in taints if each.effect != "PreferNoSchedule" and not injector.covers(each, policy.gpus)
+    ]
     return tuple(sorted(further))
 
 
