@@ -26,7 +26,7 @@ from rich.table import Table
 from bench import recorded
 from bench.output import stdout
 from bench.samples import cluster, handlers_of, state_of
-from webhook.kube.record import ranked_nodes
+from webhook.kube.record import first_node
 
 _MUTATE, _VALIDATE, _SEEN = _STEPS = "mutate", "validate", "seen in the watch"
 _AGAIN = "validate once more"
@@ -66,7 +66,7 @@ class Program:
     def _bound(body: bytes) -> Object:
         """The pod of a review, running on the first ranked node."""
         obj = orjson.loads(body)["request"]["object"]
-        return obj | {"spec": obj["spec"] | {"nodeName": ranked_nodes(obj)[0]}, "status": {"phase": "Running"}}
+        return obj | {"spec": obj["spec"] | {"nodeName": first_node(obj)}, "status": {"phase": "Running"}}
 
     def _timed(self, step: str, do: Callable[[Any], Any], items: list[Any]) -> list[Any]:
         if not items:

@@ -86,6 +86,14 @@ def test_what_is_left_of_each_shared_gpu(pods: list[Object], left: list[int]) ->
     assert parts_of(of, "a") == left
 
 
+def test_a_pod_whose_annotations_all_went_has_no_part_any_more() -> None:
+    made = part("p", "0.5", "g", on="a")
+    of = state([node("a", labels=LABELS)], [HELD, made])
+    del made["metadata"]["annotations"]
+    of.pod_seen(made, 0)
+    assert parts_of(of, "a") == [81500]
+
+
 @pytest.mark.parametrize(
     ("labels", "memory"),
     [

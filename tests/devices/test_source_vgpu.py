@@ -14,7 +14,8 @@ from tests.controlplane.nodes import node
 from tests.controlplane.objects import pod
 from webhook.devices.source_aliyun import ALIYUN
 from webhook.devices.source_vgpu import MAX_DEVICES, VGPUS
-from webhook.devices.sources import DeviceSource
+from webhook.devices.sources import PART_RESOURCES, DeviceSource, uses_of
+from webhook.kube.pod import container_specs, requests_of
 
 HAMI, VOLCANO = VGPUS
 
@@ -102,6 +103,7 @@ V_PART = {"volcano.sh/vgpu-number": "2", "volcano.sh/vgpu-memory": "1000"}
 )  # fmt: skip
 def test_what_a_pod_has(source: DeviceSource, of: dict[str, Any], uses: list[tuple[str, Any]]) -> None:
     assert [tuple(use) for use in source.uses(of)] == uses
+    assert dict(uses_of(of))[source.name] == source.uses(of)
 
 
 @pytest.mark.parametrize(
@@ -125,6 +127,8 @@ def test_what_a_pod_asks_for(source: DeviceSource, of: dict[str, Any], asked: li
     found = None if claim is None else [(one.devices, one.amounts) for (one,) in claim.requests]
     assert found == asked
     assert claim is None or claim.source == source.name
+    names = {name for each in container_specs(of) for name in requests_of(each)}
+    assert asked is None or not PART_RESOURCES.isdisjoint(names)
 
 
 HOSTILE = [

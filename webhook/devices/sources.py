@@ -10,7 +10,8 @@ from webhook.devices.source_aliyun import ALIYUN
 from webhook.devices.source_kai import KAI
 from webhook.devices.source_vgpu import VGPUS
 from webhook.devices.types import DeviceClaim, DeviceSet, Use
-from webhook.kube.pod import SCHEDULER, Pod
+from webhook.kube.pod import SCHEDULER, Pod, annotations_of
+from webhook.vendors.catalogue import resources
 
 
 class DeviceSource(Protocol):
@@ -44,10 +45,11 @@ class DeviceSource(Protocol):
         """The devices of a Node object; an empty set if it publishes none; None if nodes never do. At each event of a node."""
 
     def uses(self, pod: Pod) -> tuple[Use, ...]:
-        """What a pod that is bound, or that its scheduler has given devices, has of the devices of its node."""
+        """What a pod that is bound, or that its scheduler has given devices, has of the devices of its node. It must have some
+        of the `annotations`."""
 
     def claim(self, pod: Pod) -> DeviceClaim | None:
-        """What a pod asks for; None if it asks nothing of this source."""
+        """What a pod asks for, by `PART_RESOURCES` or by annotations for parts; None if it asks nothing of this source."""
 
 
 SOURCES: Final[tuple[DeviceSource, ...]] = (
@@ -57,6 +59,17 @@ SOURCES: Final[tuple[DeviceSource, ...]] = (
 )
 ANNOTATIONS: Final = frozenset([name for source in SOURCES for name in source.annotations])
 """By which schedulers of parts of GPUs write what nodes and pods have, and pods what they ask for, but for `part_key`."""
+
+PART_RESOURCES: Final = frozenset([name for each in SOURCES for name in (each.resource, *each.part_resources)]) - {
+    each.name for each in resources("whole")
+}
+"""By which pods ask for parts, but for the names of whole GPUs."""
+
+
+def uses_of(pod: Pod) -> list[tuple[str, tuple[Use, ...]]]:
+    """What a pod has of the devices of its node, by source."""
+    has = not ANNOTATIONS.isdisjoint(annotations_of(pod))  # few pods have
+    return [(source.name, source.uses(pod) if has else ()) for source in SOURCES]
 
 
 def shared_claims(pod: Pod) -> tuple[DeviceClaim, ...]:

@@ -65,7 +65,7 @@ from webhook.framework.node_terms import (
     unchecked_part,
 )
 from webhook.kube.asked import AskedPod
-from webhook.kube.record import named_nodes, outcome_of
+from webhook.kube.record import outcome_of, required_nodes
 from webhook.text import matches
 from webhook.vendors.catalogue import every
 from webhook.vendors.model import UnnamedNode
@@ -116,7 +116,7 @@ class NodeAffinity(Injector):
                 return Outcome("none", reason, placement=Placement((), placement.strategy, reason=reason))
         outcome = self._written(edit, context, placement)
         if placement.nodes and context.cluster.requires_preferences:
-            pinned = named_nodes(edit.object["spec"])[1]
+            pinned = required_nodes(edit.object["spec"])
             placement = placement._replace(karpenter="none" if pinned else LEAST_KARPENTER)
         if outcome.result == "present" and not placement.kept:
             placement = placement._replace(kept=True)

@@ -4,7 +4,7 @@ means.
 Anybody can write an annotation. So one whose parts do not have the types of a record counts as none.
 """
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from typing import Annotated, Any, Final, Literal
 
 import orjson
@@ -25,15 +25,15 @@ _Node = Annotated[
 
 
 class _Record(BaseModel):
-    """The types of what a record may have."""
+    """The types of what a record may have. Defaults are made, since pydantic copies a list in Python."""
 
     model_config = ConfigDict(strict=True)
 
-    nodes: list[_Node] = []
-    rejected: list[tuple[str, _Count]] = []
-    by: list[Annotated[_Count | _Word, _FIRST]] = []
-    units: dict[str, Any] = {}
-    asked: dict[str, Annotated[int, Field(ge=0, lt=2**63)]] = {}
+    nodes: list[_Node] = Field(default_factory=list)
+    rejected: list[tuple[str, _Count]] = Field(default_factory=list)
+    by: list[Annotated[_Count | _Word, _FIRST]] = Field(default_factory=list)
+    units: dict[str, Any] = Field(default_factory=dict)
+    asked: dict[str, Annotated[int, Field(ge=0, lt=2**63)]] = Field(default_factory=dict)
     of: _Count = 0
     read: _Word = ""
     decided: _Word = ""
@@ -61,33 +61,41 @@ def outcome_of(record: Mapping[str, Any], injector: str) -> list[Any]:
     return entry[:2] if isinstance(entry, list) else []
 
 
-def ranked_nodes(pod: Pod, record: Mapping[str, Any] | None = None) -> tuple[str, ...]:
-    """The nodes that admission ranked for this pod, best first; () if there are none. `record`: its own, where it was read.
+def first_node(pod: Pod, record: Mapping[str, Any] | None = None) -> str:
+    """The node that admission ranked first for this pod; "" if there is none. `record`: its own, where it was read.
 
-    Anybody can write the annotation. So it counts only if the pod's node affinity agrees: the first node must be the
-    first preference there, or required, and only nodes that the affinity names count. It does not count for pods that
-    admission ranks no nodes for.
+    Anybody can write the annotation. So it counts only if the pod's node affinity agrees: the node must be the first
+    preference there, or required. It does not count for pods that admission ranks no nodes for.
     """
-    names = [entry[0] for entry in (record_of(pod) if record is None else record).get("nodes", ())]
-    if not names or unmanaged_reason(pod):
-        return ()
-    preferred, required = named_nodes(pod["spec"])
-    if (pod["spec"].get("schedulerName") or SCHEDULER) != SCHEDULER:
-        preferred = []  # the policy may let such pods have a node, but as a required one only
-    if not ((preferred and preferred[0] == names[0]) or names[0] in required):
-        return ()
-    known = {*preferred, *required}
-    return tuple([name for name in names if name in known])
+    nodes = (record_of(pod) if record is None else record).get("nodes")
+    if not nodes or unmanaged_reason(pod):
+        return ""
+    first: str = nodes[0][0]
+    return first if next(_preferred_nodes(pod["spec"]), "") == first or first in required_nodes(pod["spec"]) else ""
 
 
-def named_nodes(spec: Mapping[str, Any]) -> tuple[list[str], list[str]]:
-    """The nodes that a pod's affinity names: the preferred ones by falling weight, and the required ones."""
-    affinity = (spec.get("affinity") or {}).get("nodeAffinity") or {}
-    weighed = sorted(affinity.get(PREFERRED) or (), key=lambda term: term.get("weight") or 0, reverse=True)
-    preferred = [name for term in weighed for name in _names_in(term.get("preference") or {})]
-    selector = affinity.get(REQUIRED) or {}
-    required = [name for term in selector.get("nodeSelectorTerms") or () for name in _names_in(term)]
-    return preferred, required
+def ranked_nodes(pod: Pod) -> tuple[str, ...]:
+    """The nodes that admission ranked for this pod, best first, if the first one counts. Only those that its affinity names."""
+    record = record_of(pod)
+    if not first_node(pod, record):
+        return ()
+    known = {*_preferred_nodes(pod["spec"]), *required_nodes(pod["spec"])}
+    return tuple([name for name, *_ in record["nodes"] if name in known])
+
+
+def _preferred_nodes(spec: Mapping[str, Any]) -> Iterator[str]:
+    """The nodes that a pod's affinity prefers, by falling weight. None for a pod of another scheduler: the policy may let it have
+    a node, but as a required one only."""
+    if (spec.get("schedulerName") or SCHEDULER) == SCHEDULER:
+        terms = ((spec.get("affinity") or {}).get("nodeAffinity") or {}).get(PREFERRED) or ()
+        for term in sorted(terms, key=lambda term: term.get("weight") or 0, reverse=True):
+            yield from _names_in(term.get("preference") or {})
+
+
+def required_nodes(spec: Mapping[str, Any]) -> list[str]:
+    """The nodes that a pod's affinity names as required."""
+    selector = ((spec.get("affinity") or {}).get("nodeAffinity") or {}).get(REQUIRED) or {}
+    return [name for term in selector.get("nodeSelectorTerms") or () for name in _names_in(term)]
 
 
 def _names_in(term: Mapping[str, Any]) -> list[str]:

@@ -31,7 +31,7 @@ of its own namespace alone. A burst thus sees all of its own reservations, howev
 """
 
 from collections import deque
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import Final, NamedTuple
@@ -111,8 +111,6 @@ class Reservation:
     """Whether the pod was not yet seen."""
     private_to: str = ""
     """The namespace to which it is private; "" if it counts for all."""
-    nodes: tuple[str, ...] = ()
-    """Once the pod is seen: the ranked nodes, from its annotation."""
 
 
 class Counts(NamedTuple):
@@ -161,20 +159,20 @@ class Ledger:
         self._unseen.append(reservation)
         self._reserved.setdefault((pod, node), []).append(reservation)
 
-    def seen(self, uid: int | str, pod: PodKey, nodes: tuple[str, ...], kind: PodKind, now: float) -> None:
-        """The pod exists and is not bound, which was not known."""
-        reservation = self._take(pod, nodes[0], kind)
+    def seen(self, uid: int | str, pod: PodKey, node: str, kind: PodKind, now: float) -> None:
+        """The pod exists, with this node ranked first, and is not bound, which was not known."""
+        reservation = self._take(pod, node, kind)
         if reservation is None:
-            reservation = self._reserve(pod, nodes[0], kind, now)
+            reservation = self._reserve(pod, node, kind, now)
         else:
             self._becomes(reservation, kind)
-        reservation.nodes, reservation.until = nodes, now + self.ttl
+        reservation.until = now + self.ttl
         self._waiting.append(reservation)
         self._seen[uid] = reservation
 
     def left(self, pod: PodKey, node: str, kind: PodKind) -> None:
         """The pod exists, and a later call than the one that reserved for it there chose another node, or none. "": no `node`."""
-        if (reservation := self._take(pod, node, kind)) is not None:
+        if node and (reservation := self._take(pod, node, kind)) is not None:
             self.ended["left"] += 1
             self._give_back(reservation)
 
@@ -217,13 +215,15 @@ class Ledger:
             self.ended["unschedulable"] += 1
             self._give_back(self._seen[uid])
 
-    def bound(self, uid: int | str, pod: PodKey, nodes: tuple[str, ...], kind: PodKind, node: str) -> bool:
-        """The pod is bound. Returns whether what was held on its node now counts as the pod's; all else is released."""
-        if (reservation := self._seen.pop(uid, None)) is not None:
-            nodes = reservation.nodes
-        elif not nodes or (reservation := self._take(pod, nodes[0], kind)) is None:
+    def bound(
+        self, uid: int | str, pod: PodKey, first: str, kind: PodKind, node: str, ranked: Callable[[], Iterable[str]]
+    ) -> bool:
+        """The pod is bound. Returns whether what was held on its node now counts as the pod's; all else is released. `first`: its
+        node that was ranked first, if it was not seen before. `ranked`: all of them."""
+        reservation = self._seen.pop(uid, None) or self._take(pod, first, kind)
+        if reservation is None:
             return False
-        where = "first" if node == nodes[0] else "ranked" if node in nodes else "other"
+        where = "first" if node == reservation.node else "ranked" if node in ranked() else "other"
         self.honoured[where] += 1
         self.ended["bound"] += 1
         if reservation.row >= 0 and reservation.row == self._usage.nodes.row_of.get(node):

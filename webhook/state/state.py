@@ -6,18 +6,19 @@ in a list.
 """
 
 from collections.abc import Callable, Iterable, Mapping, Set
+from functools import partial
 from typing import Any
 
 from webhook.devices.claims import Claims, DeviceRequests, Specs, device_class
 from webhook.devices.slices import Slices
 from webhook.devices.source_kai import DeviceGroups
-from webhook.devices.sources import SOURCES, shared_claims
+from webhook.devices.sources import PART_RESOURCES, SOURCES, shared_claims, uses_of
 from webhook.framework.cluster_view import MetricsStatus, Placement
 from webhook.kube.asked import AskedPod, identity_of
 from webhook.kube.other_gpus import asks_for_part
 from webhook.kube.pod import DECISION, FINISHED, PROFILE_LABEL, annotations_of, is_made_for_a_node, namespace_of, pod_id
 from webhook.kube.pod_requests import PodRequests, counted_requests, has_extended_resource
-from webhook.kube.record import ranked_nodes, record_of
+from webhook.kube.record import first_node, ranked_nodes, record_of
 from webhook.kube.stores import Answers, Grouped
 from webhook.nodes.ledger import Ledger
 from webhook.nodes.nodes import Nodes
@@ -143,17 +144,19 @@ class ClusterState:
         if node:
             self.nominations.gone(uid)
         if spec.get("resourceClaims") or (self.device_classes and has_extended_resource(pod_requests)):
-            with_devices = self.device_requests.of_pod(pod, pod_requests, node or next(iter(ranked_nodes(pod)), ""))
+            with_devices = self.device_requests.of_pod(pod, pod_requests, node or first_node(pod))
             pod_requests, held = with_devices or pod_requests, with_devices is not None
             if pod_requests.devices and self.claims.allocated(pod):
                 pod_requests = pod_requests._replace(devices=())
-        asking = not node and (has_extended_resource(pod_requests) or asks_for_part(annotations_of(pod)))
-        if asking and (shared := shared_claims(pod)):
-            pod_requests = pod_requests._replace(devices=(*pod_requests.devices, *shared))
-        for source in SOURCES if node and annotations_of(pod) else ():
-            self.nodes.devices.use(source.name, uid, node, source.uses(pod))
+        notes = annotations_of(pod)
+        if not node and (
+            asks_for_part(notes) or not PART_RESOURCES.isdisjoint([name for name, _ in pod_requests.requests])
+        ):
+            pod_requests = pod_requests._replace(devices=(*pod_requests.devices, *shared_claims(pod)))
+        for source, uses in uses_of(pod) if node else ():
+            self.nodes.devices.use(source, uid, node, uses)
         reserves = bool(node) and self.device_groups.seen(uid, node, pod)
-        if reserves or (not has_extended_resource(pod_requests) and DECISION not in annotations_of(pod)):
+        if reserves or (not has_extended_resource(pod_requests) and DECISION not in notes):
             self.ledger.gone(uid)  # its author may have taken the record away
             kind = self.usage.kind(pod_requests, roams=not reserves and _roams(pod))
             if node:
@@ -166,17 +169,17 @@ class ClusterState:
         kind = self.usage.kind(pod_requests, identity.owners, key.namespace)
         # read once: this is a third of the cost of an event
         record = record_of(pod) if new and not self.ledger.waits(uid) else {}
-        nodes = ranked_nodes(pod, record)
+        first = first_node(pod, record)
         self.ledger.left(key, record.get("left", ""), kind)
         if node:
             if status.get("phase") == "Running":  # anybody can bind a pod to a node that does not exist
                 self.request_counts.bound(uid, key.namespace, pod_requests, pinned_models(spec))
-            counted = new and self.ledger.bound(uid, key, nodes, kind, node)
+            counted = new and self.ledger.bound(uid, key, first, kind, node, partial(ranked_nodes, pod))
             self._put(uid, node, kind, counted=counted)
             return
         ours = PROFILE_LABEL in self.namespaces.get(key.namespace, (PROFILE_LABEL,))
-        if held and nodes and nodes[0] in self.nodes.row_of and ours:
-            self.ledger.seen(uid, key, nodes, kind, now)
+        if held and first in self.nodes.row_of and ours:
+            self.ledger.seen(uid, key, first, kind, now)
         elif held:
             self.ledger.becomes(uid, kind)
         if nominated or is_unschedulable(pod):

@@ -19,7 +19,7 @@ from webhook.errors import BadInput
 from webhook.framework.node_terms import REQUIRED_TERMS
 from webhook.kube.json_patch import Edit
 from webhook.kube.pod import DECISION, FINISHED, Pod, annotations_of, pod_id
-from webhook.kube.record import ranked_nodes, record_of
+from webhook.kube.record import first_node, record_of
 from webhook.nodes.gpu_metrics import GpuMetricsSettings
 from webhook.nodes.utilisation import Reading
 from webhook.policy.model import Policy
@@ -209,8 +209,8 @@ def _promises(
     """By node: the pods that are not bound yet and for which GPUs of it are reserved, in the form of `report`."""
     by_node: dict[str, list[dict[str, Any]]] = {}
     for pod in waiting:
-        if snapshot.state.ledger.holds(pod_id(pod["metadata"])) and (ranked := ranked_nodes(pod)):
-            by_node.setdefault(ranked[0], []).append({**named(pod, policy), "gpus": devices.asked(pod)})
+        if snapshot.state.ledger.holds(pod_id(pod["metadata"])) and (first := first_node(pod)):
+            by_node.setdefault(first, []).append({**named(pod, policy), "gpus": devices.asked(pod)})
     return by_node
 
 
