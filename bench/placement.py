@@ -1,4 +1,5 @@
-"""How well placement uses a cluster: `python -m bench.placement --nodes NODES.csv --pods PODS.csv`.
+"""How well placement uses a cluster: `python -m bench.placement --nodes NODES.csv --pods PODS.csv`; for a cluster of your own,
+`python -m bench.placement --from cluster.json`, a file of `gpu-admission snapshot`.
 
 Replays a trace in the format of the Alibaba GPU trace 2023 (github.com/alibaba/clusterdata, "openb") through the webhook's own
 ranking and a model of the stock kube-scheduler, and through published policies (FGD, USENIX ATC'23). Nodes start empty. Pods come
@@ -28,7 +29,8 @@ from bench.output import save, stdout
 from bench.plot import lines
 from bench.replay import POLICIES, Options, Result, replay
 from bench.simulator import CHOOSERS
-from bench.traces import TraceError, load
+from bench.traces import TraceError, load, of_cluster
+from webhook.errors import BadInput
 
 PUBLISHED: Final[dict[str, tuple[float, float, float]]] = {
     "default": (13.70, 7.14, 4.77),
@@ -106,12 +108,10 @@ def _parser() -> argparse.ArgumentParser:
     parser = argparse.ArgumentParser(
         prog="python -m bench.placement", description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
     )
-    parser.add_argument("--nodes", type=Path, required=True, help="columns sn, cpu_milli, memory_mib, gpu, model")
+    parser.add_argument("--from", type=Path, dest="cluster", help="a snapshot, in place of the two files of a trace")
+    parser.add_argument("--nodes", type=Path, help="columns sn, cpu_milli, memory_mib, gpu, model")
     parser.add_argument(
-        "--pods",
-        type=Path,
-        required=True,
-        help="columns cpu_milli, memory_mib, num_gpu, gpu_milli, and gpu_spec if any",
+        "--pods", type=Path, help="columns cpu_milli, memory_mib, num_gpu, gpu_milli, and gpu_spec if any"
     )
     parser.add_argument("--whole-gpu", action="store_true", help="leave out the pods that share a GPU")
     parser.add_argument("--burst", type=int, default=1, help="pods that are ranked before any of them is bound")
@@ -153,10 +153,13 @@ def _parser() -> argparse.ArgumentParser:
 
 def main(arguments: list[str] | None = None) -> int:
     """Exit status 1 if figures differ too much from the published ones, 2 if the arguments or the trace are wrong."""
-    given = _parser().parse_args(arguments)
+    parser = _parser()
+    given = parser.parse_args(arguments)
+    if bool(given.cluster) == bool(given.nodes or given.pods) or bool(given.nodes) != bool(given.pods):
+        parser.error("wanted --from, or --nodes and --pods")
     try:
-        trace = load(given.nodes, given.pods, whole=given.whole_gpu)
-    except (TraceError, OSError) as error:
+        trace = of_cluster(given.cluster) if given.cluster else load(given.nodes, given.pods, whole=given.whole_gpu)
+    except (TraceError, BadInput, OSError) as error:
         progress.print(f"bench.placement: {error}", style="red", markup=False)
         return 2
     every = not given.gpu_pods_only
@@ -172,10 +175,11 @@ def main(arguments: list[str] | None = None) -> int:
     for name in names:
         seeds = track(range(given.seeds), description=name, console=progress, transient=True)
         results[name] = summary([replay(trace, POLICIES[name], seed, options) for seed in seeds])
-    known = given.pods.stem.removeprefix("openb_pod_list_")
+    stem = (given.cluster or given.pods).stem
+    known = stem.removeprefix("openb_pod_list_")
     known = known if known in PUBLISHED and not given.whole_gpu and options.load is None and options.burst == 1 else ""
     published = dict(zip(CHECKED, PUBLISHED[known], strict=True)) if known else {}
-    title = f"{given.pods.stem}{', whole GPUs' if given.whole_gpu else ''}, mean of {given.seeds} seeds"
+    title = f"{stem}{', whole GPUs' if given.whole_gpu else ''}, mean of {given.seeds} seeds"
     title += f", bursts of {given.burst}" if given.burst > 1 else ""
     title += f", {given.replicas} replicas, {given.unseen} pods unseen" if given.replicas > 1 else ""
     title += f", load {given.load:g}" if given.load is not None else ""

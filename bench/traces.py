@@ -1,4 +1,4 @@
-"""Reads traces in the format of the Alibaba GPU trace 2023 ("openb"), and draws arrivals from them.
+"""Reads traces in the format of the Alibaba GPU trace 2023 ("openb"), or a cluster in place of one, and draws arrivals from them.
 
 Columns of nodes: sn, cpu_milli, memory_mib, gpu, model. Columns of pods: cpu_milli, memory_mib, num_gpu, gpu_milli (of each
 device; below 1000 only with one GPU), gpu_spec (models joined by `|`; the column may be absent). Other columns are ignored.
@@ -13,6 +13,14 @@ from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
+
+from webhook.feeds.file import load_cluster
+from webhook.kube.gpus import MODEL_LABELS
+from webhook.kube.pod import FINISHED
+from webhook.kube.pod_requests import PodRequests, counted_requests
+from webhook.kube.quantity import milli, whole
+from webhook.nodes.popular import pinned_models
+from webhook.policy.model import Policy, PolicyFile
 
 MILLI = 1000
 """Thousandths of a GPU in a whole GPU."""
@@ -79,6 +87,33 @@ def load(nodes: Path, pods: Path, *, whole: bool = False) -> Trace:
     if not any(pod.whole for pod in trace.pods):
         raise TraceError(f"{pods}: saw only pods that share a GPU, wanted one with whole GPUs: leave --whole-gpu out")
     return trace.whole_gpu()
+
+
+def of_cluster(path: Path) -> Trace:
+    """The nodes of a snapshot with whole GPUs of a device plugin, the pods that ask for such, and those without GPUs that run
+    there, but for DaemonSets and what has ended. Raises BadInput for a file that is none, TraceError if nothing is left."""
+    gpus, objects = Policy.of(PolicyFile()).gpus, load_cluster(path)
+    nodes: dict[str, Node] = {}
+    for node in objects["nodes"]:
+        has, labels = node["status"].get("allocatable") or {}, node["metadata"].get("labels") or {}
+        if count := sum([whole(has[name]) for name in has if gpus.kind(name) == "whole"]):
+            model = next((labels[key] for key in MODEL_LABELS if key in labels), "")
+            name = node["metadata"]["name"]
+            nodes[name] = Node(name, milli(has.get("cpu", 0)), whole(has.get("memory", 0)) >> 20, count, model)
+    pods = []
+    for pod in objects["pods"]:
+        owners = [owner.get("kind") for owner in pod["metadata"].get("ownerReferences") or ()]
+        if "DaemonSet" in owners or (pod.get("status") or {}).get("phase") in FINISHED:
+            continue
+        asked: PodRequests = counted_requests(pod)
+        named = gpus.among([name for name, _ in asked.requests])
+        count = sum([asked.amount(name) for name in named])
+        if all([gpus.kind(name) == "whole" for name in named]) and (count or pod["spec"].get("nodeName") in nodes):
+            models = pinned_models(pod["spec"]) or () if count else ()
+            pods.append(Shape(asked.amount("cpu"), asked.amount("memory") >> 20, count, MILLI if count else 0, models))
+    if not nodes or not any(pod.gpus for pod in pods):
+        raise TraceError(f"{path}: saw no node with whole GPUs, or no pod that asks for one; wanted both")
+    return Trace(tuple(nodes.values()), tuple(pods))
 
 
 def arrivals(trace: Trace, rng: np.random.Generator, goal: float) -> tuple[list[Shape], NDArray[np.intp]]:

@@ -2,6 +2,7 @@
 
 import json
 from pathlib import Path
+from typing import Any
 from xml.etree import ElementTree
 
 import numpy as np
@@ -10,7 +11,9 @@ import pytest
 from bench.placement import main
 from bench.replay import POLICIES, Options, replay
 from bench.simulator import Fleet
-from bench.traces import Shape, Trace, load
+from bench.traces import Node, Shape, Trace, TraceError, load, of_cluster
+from tests.controlplane.nodes import node
+from tests.controlplane.objects import pod
 
 DATA = Path(__file__).parent / "data"
 NODES, PODS = DATA / "nodes.csv", DATA / "pods.csv"
@@ -75,3 +78,39 @@ def test_the_benchmark_gives_a_table_json_and_a_chart(tmp_path: Path, capsys: py
         assert len(found["curve"]) > 50
     assert results["ours, first choice"]["listed"] > 50
     ElementTree.parse(tmp_path / "placement.svg")
+
+
+def snapshot(folder: Path, *objects: dict[str, Any]) -> Path:
+    (file := folder / "cluster.json").write_text(json.dumps({"kind": "List", "items": objects}))
+    return file
+
+
+def test_a_snapshot_of_a_cluster_is_read_as_a_trace(tmp_path: Path) -> None:
+    """What has ended, a slice, a DaemonSet's pod and pods on nodes without GPUs are no part of it."""
+    one = node("gpu", labels={"nvidia.com/gpu.product": "L4"})
+    one["status"]["allocatable"] |= {"cpu": "32", "memory": "64Gi", "nvidia.com/gpu": "4"}
+    wanted = [
+        pod("waits", gpus=2, nodeSelector={"nvidia.com/gpu.product": "L4"}),
+        pod("beside", gpus=0, nodeName="gpu"),
+    ]
+    ended, slice_ = pod("ended", gpus=1), pod("slice", gpus=0)
+    ended["status"] = {"phase": "Succeeded"}
+    slice_["spec"]["containers"][0]["resources"] = {"limits": {"nvidia.com/mig-1g.10gb": "1"}}
+    daemon = pod("daemon", gpus=0, nodeName="gpu", owned_by="DaemonSet")
+    found = of_cluster(snapshot(tmp_path, one, node("cpu", gpus=0), *wanted, ended, slice_, daemon, pod("off", gpus=0)))
+    assert found.nodes == (Node("gpu", 32000, 64 << 10, 4, "L4"),)
+    assert [(shape.gpus, shape.milli, shape.models) for shape in found.pods] == [(2, 1000, ("L4",)), (0, 0, ())]
+
+
+def test_a_snapshot_without_gpu_pods_is_no_trace(tmp_path: Path) -> None:
+    with pytest.raises(TraceError, match="saw no node with whole GPUs, or no pod"):
+        of_cluster(snapshot(tmp_path, node("gpu")))
+
+
+def test_the_benchmark_replays_a_snapshot(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    file = snapshot(tmp_path, *[node(name) for name in "ab"], *[pod(f"p{n}", gpus=n % 4 + 1) for n in range(8)])
+    assert main(["--from", str(file), "--seeds", "1"]) == 0
+    assert "best-fit" in capsys.readouterr().out
+    with pytest.raises(SystemExit):
+        main(["--from", str(file), "--pods", str(PODS)])
+    assert "wanted --from, or --nodes and --pods" in capsys.readouterr().err

@@ -7,13 +7,13 @@ warning, unless `whenItMayChange` says otherwise.
 Fields read:   the fields that the scheduler reads: resources of all containers, nodeSelector, node affinity, tolerations; the
                claims that spec.resourceClaims names, and claims and their templates when they are created
 Allowed:       a pod that fits on some empty node; where nodes may be added, GPUs that the policy names in full and no node has
-               now, and pods for machines of which there is none now, by a label that the cloud or Karpenter gives them; pods of
-               DaemonSets, and those that the default scheduler does not place (nodeName, another scheduler,
-               scheduling gates, Kueue); all pods while the state of the cluster is not known
+               now, and pods whose node label (of the cloud or Karpenter) no node has now; pods of DaemonSets, and those that
+               the default scheduler does not place (nodeName, another scheduler, scheduling gates, Kueue); all pods while the
+               state of the cluster is not known
 Refused:       more GPUs, CPU or memory than any one node has, where nobody adds nodes
-Warned about:  the same where nodes may be added (some node has a `spec.providerID`, or GPUs by DRA), or where a node may have
-               GPUs that it does not list now; other resources or labels that no node has; taints that are not tolerated; a
-               combination that no single node has
+Warned about:  the same where nodes may be added (`autoscaler`; some node has `spec.providerID`, or GPUs by DRA), or where a
+               node may have GPUs that it does not list now; other resources or labels that no node has; taints that are not
+               tolerated; a combination that no single node has
 DRA:           a warning for a request of a claim that selects more devices than any node has, or devices that no node has
 """
 
