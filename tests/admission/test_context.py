@@ -1,5 +1,7 @@
 """Which findings are reported: each cause once, none in dry run, and none about what our injectors added."""
 
+from collections import Counter
+
 import jsonpatch
 import orjson
 
@@ -7,6 +9,7 @@ from tests.builders import GPU, request
 from tests.controlplane.nodes import node
 from tests.controlplane.objects import pod
 from tests.state.objects import state
+from webhook.admission.context import MAX_FINDINGS
 from webhook.admission.decision import Decision
 from webhook.admission.pods import mutate, validate
 from webhook.admission.response import warnings_of
@@ -62,3 +65,12 @@ def test_a_bad_quantity_is_reported_where_it_was_written_and_our_own_toleration_
     first, _ = both(pod(containers=[{"name": "main", "resources": {"requests": {GPU: "-1"}}}]))
     reported = [(each.unit, each.finding.path) for each in first.findings]
     assert reported == [("gpuQuantity", f"spec.containers[0].resources.requests[{GPU}]")]
+
+
+def test_each_rule_has_so_many_findings_at_most_whatever_others_found() -> None:
+    theft = {"env": [{"name": "NVIDIA_VISIBLE_DEVICES", "value": "all"}], "securityContext": {"privileged": True}}
+    _, decision = both(pod(containers=[{"name": f"c{number}", **theft} for number in range(MAX_FINDINGS + 5)]))
+    assert Counter([each.unit for each in decision.findings if each.unit in ("deviceEnv", "privileged")]) == {
+        "deviceEnv": MAX_FINDINGS,
+        "privileged": MAX_FINDINGS,
+    }
