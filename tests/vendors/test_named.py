@@ -25,7 +25,11 @@ from webhook.vendors.model import (
 ROOT = Path(__file__).resolve().parents[2] / "webhook"
 COMMON = {"agentpool", "karpenter.sh/", "gpu-fraction", "gpu-memory", "gpu-operator", "sku"}
 """Words that are not the vendor's own."""
-NO_NAMES = {*re.findall("[a-z]+", "and cloud engine gpus head karpenter kubernetes nodes run service threads windows")}
+NO_NAMES = {
+    *re.findall(
+        "[a-z]+", "and cloud engine gpu gpus head karpenter kubernetes manager nodes run service threads windows"
+    )
+}
 """Nor are these, of those in the names of vendors."""
 
 
