@@ -196,7 +196,7 @@ async def test_the_pods_of_a_workload_are_compared_and_reached(tab: Tab) -> None
     said = await tab.value("document.querySelector('[data-answer=pod]').innerText")
     assert "3 pods of job/finetune: on batch-2 (1), batch-1 (1); 1 without a node; chosen for them: " in said
     groups = await tab.texts(".groups p")
-    assert groups[0] == "1 as finetune-2"
+    assert groups[0] == "this one"
     assert any("finetune-0" in each for each in await tab.texts(".groups li"))
     assert any("on another node of its ranking" in each for each in groups)
     assert "kubectl describe pod -n research finetune-2" in said, "the pod that is shown, and not a pod of that name"
