@@ -118,9 +118,11 @@ async def follow(room: Room, kind: str, spec: Callable[[bool], Json], before: Se
 
         async def all_run() -> bool:
             workers = [each for each in await api.pods(team) if has_gpus(each)]
-            assert [each["status"].get("phase") for each in workers] == ["Running"] * 2
-            assert all(decision(each) for each in workers)
-            assert not [each for each in await why() if each["causes"]]
+            phases = [each["status"].get("phase") for each in workers]
+            assert phases == ["Running"] * 2, f"phases {phases}"
+            assert all(decision(each) for each in workers), "a worker without a decision"
+            waiting = [(each["name"], each["causes"][0]["cause"]) for each in await why() if each["causes"]]
+            assert not waiting, f"{waiting}"
             return True
 
         try:
