@@ -1,7 +1,7 @@
 """What people ask about pods of theirs that do not run: one cluster for each question, and what they must be told.
 
 They were collected from what people ask, not from the causes that `why` knows. A name that begins with `p-`, `pv-`, `zone-` or
-`class-` is another one in each question, see `pending.kit`.
+`class-` is another one in each question, see `pending.kit`. Over 500 lines, since each question has a cluster of its own.
 """
 
 from dataclasses import dataclass

@@ -165,9 +165,10 @@ def findings_of(pod: AskedPod, context: Context, checks: Checks) -> list[UnitFin
     found: list[tuple[str, Rule, Finding]] = []
     if context.old is None:
         for name, rule, check in checks:
+            most = len(found) + MAX_FINDINGS
             for finding in check(pod, context):
                 found.append((name, rule, finding))
-                if len(found) >= MAX_FINDINGS and found[-MAX_FINDINGS][0] == name:
+                if len(found) == most:
                     break
     else:
         old = AskedPod(_as_before(context.old, pod.json), context.gpus)
