@@ -22,6 +22,7 @@ from webhook.text import quoted
 Object = dict[str, Any]
 REQUEST_SECONDS: Final = 30.0
 CONNECT_SECONDS: Final = 5.0
+"""What the server waits for a connection: soon it tries another."""
 _ALIVE: Final = {"TCP_KEEPIDLE": 4, "TCP_KEEPINTVL": 2, "TCP_KEEPCNT": 3, "TCP_USER_TIMEOUT": 10_000}
 """Socket options, in seconds, seconds, probes and milliseconds. With them the kernel closes a connection after ten seconds
 without the other side, even if its node is lost or a NAT has forgotten it. Linux has all of them; missing ones are left out."""
@@ -43,9 +44,14 @@ class Api:
     Every failure raises ApiError, with status 0 if there was no answer. Entering the context raises BadInput if `access` does.
     """
 
-    def __init__(self, access: Callable[[], Awaitable[Access]]) -> None:
-        """`access` is called again when its result gets old, and after a 401."""
+    def __init__(self, access: Callable[[], Awaitable[Access]], connect: float = REQUEST_SECONDS) -> None:
+        """`access` is called again when its result gets old, and after a 401.
+
+        `connect`: seconds for a connection and its TLS. Unless given, as long as a request may take: for a person who asks, a
+        slow API server is better than none (kubectl dials for 30 seconds, client-go/transport/cache.go).
+        """
         self._read_access = access
+        self._connect = connect
         self._access: Access | None = None
         self._read_at = 0.0
 
@@ -96,7 +102,7 @@ class Api:
         return await self._request("PATCH", path, changes, {})
 
     async def _request(self, method: str, path: str, obj: Object | None, query: dict[str, str]) -> Object:
-        limits = ClientTimeout(total=REQUEST_SECONDS, sock_connect=CONNECT_SECONDS)
+        limits = ClientTimeout(total=REQUEST_SECONDS, sock_connect=self._connect)
         async with self._open(method, path, obj, query, limits) as response:
             answer = orjson.loads(await response.read())
         if not isinstance(answer, dict):
@@ -105,7 +111,7 @@ class Api:
 
     async def lines(self, path: str, word: str, seconds: float = REQUEST_SECONDS) -> list[str]:
         """The lines of a text, such as metrics, that contain `word`. The others are not kept."""
-        limits = ClientTimeout(total=seconds, sock_connect=CONNECT_SECONDS)
+        limits = ClientTimeout(total=seconds, sock_connect=self._connect)
         async with self._open("GET", path, None, {}, limits) as response:
             matching, needle = [], word.encode()
             async for batch in _lines(response.content):
@@ -117,7 +123,7 @@ class Api:
         self, path: str, seconds: float, query: dict[str, str]
     ) -> AsyncIterator[AsyncIterator[list[bytes]]]:
         """The events of a watch as JSON lines, in batches as they arrive. It is aborted after `seconds` without data."""
-        limits = ClientTimeout(total=None, sock_connect=CONNECT_SECONDS, sock_read=seconds)
+        limits = ClientTimeout(total=None, sock_connect=self._connect, sock_read=seconds)
         async with self._open("GET", path, None, query, limits) as response:
             yield _lines(response.content)
 
@@ -164,7 +170,7 @@ class Api:
         with _as_api_error(f"{method} {path}"):
             access = await self._current()
             if access.timeout and limits.total:
-                limits = ClientTimeout(total=access.timeout, sock_connect=CONNECT_SECONDS)
+                limits = ClientTimeout(total=access.timeout, sock_connect=self._connect)
             async with self._session.request(
                 method,
                 access.base + path,

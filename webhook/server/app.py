@@ -20,7 +20,7 @@ import orjson
 from webhook.errors import PolicyError
 from webhook.feeds import certificates, cluster
 from webhook.feeds.access import from_kubeconfig, in_cluster
-from webhook.feeds.api import Api
+from webhook.feeds.api import CONNECT_SECONDS, Api
 from webhook.feeds.certificates import FilePair, keep, read
 from webhook.feeds.file import fill
 from webhook.feeds.gpu_metrics import GpuMetrics
@@ -59,7 +59,7 @@ async def run(settings: ServeSettings) -> None:
         asyncio.get_running_loop().add_signal_handler(number, _end, end, drain)
     async with AsyncExitStack() as stack:
         access = in_cluster if settings.kubeconfig is None else partial(from_kubeconfig, settings.kubeconfig)
-        api = None if settings.cluster else await stack.enter_async_context(Api(access))
+        api = None if settings.cluster else await stack.enter_async_context(Api(access, CONNECT_SECONDS))
         tasks = await stack.enter_async_context(Tasks(process.metrics, process.log))
         _start_policy(process, tasks, api)
         _start_cluster(process, tasks, api)

@@ -14,7 +14,7 @@ from webhook.cli.cluster.answers import QUESTIONS
 from webhook.cli.cluster.load import load, way_to_api
 from webhook.cli.reading import namespace_of, snapshot_of
 from webhook.errors import BadInput
-from webhook.feeds import file
+from webhook.feeds import api, file
 from webhook.kube.kinds import KINDS
 from webhook.whatif.cluster.snapshot import CLAIMS, ENGINE
 
@@ -122,6 +122,14 @@ def test_an_unreachable_server_is_an_error_of_one_line(tmp_path: Path) -> None:
         load(kubeconfig(tmp_path, "http://127.0.0.1:9"), None, ("Node",))
     assert "\n" not in str(caught.value)
     assert "ssl" not in str(caught.value)
+
+
+async def test_a_connection_may_take_as_long_as_a_request(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """On a busy machine the handshake takes longer than the server would wait for it."""
+    monkeypatch.setattr(api, "CONNECT_SECONDS", 1e-9)
+    async with fake_api() as fake:
+        fill(fake)
+        assert (await asyncio.to_thread(load, kubeconfig(tmp_path, fake.url), None, ("Node", "Pod"))).of("Pod")
 
 
 def test_missing_contexts_and_kubeconfigs(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
