@@ -82,6 +82,15 @@ class Play:
             await self.case.happens(self.kit)
         await self.kit.make(self.case.pod)
 
+    async def stays(self) -> None:
+        """A pod on a node that is not there is made again: after 40 seconds it is collected (podgc/gc_controller.go)."""
+        if self.case.pod["kind"] == "Pod" and self.case.pod["spec"].get("nodeName"):
+            try:
+                await self.kit.make(self.case.pod)
+            except ApiError as error:
+                if error.status != 409:
+                    raise
+
     async def mend(self) -> None:
         assert self.answer is not None
         first = self.answer.causes[0]
@@ -162,6 +171,7 @@ async def play(
                 return _by_namespace(await api.list("Pod"), lambda pod: str(pod["metadata"]["namespace"]))
 
             async def answered() -> Any:
+                await _each(plays, kind.stays)
                 return found(await asyncio.to_thread(load, plane.kubeconfig, None, KINDS))
 
             await _each(plays, kind.prepare)

@@ -37,9 +37,9 @@ def prometheus(program: str) -> Iterator[Prometheus]:  # noqa: F811
 @pytest.fixture
 async def policy(api: Api, namespace: str, prometheus: Prometheus, tmp_path: Path) -> Path:
     """One that names the Prometheus as a Service of the namespace. The API server passes requests on to pods only
-    (pkg/registry/core/service/storage/storage.go, isValidAddress): one stands for it here."""
+    (pkg/registry/core/service/storage/storage.go, isValidAddress): one stands for it here, which nothing starts."""
     address = address_of_this_machine()
-    await api.create(pod("prometheus", 0, nodeName="elsewhere"), namespace)
+    await api.create(pod("prometheus", 0, schedulingGates=[{"name": "example.com/never"}]), namespace)
     status = {"phase": "Running", "podIP": address, "podIPs": [{"ip": address}]}
     await api.patch("Pod", "prometheus", {"status": status}, namespace, subresource="status")
     ports = [{"port": 9090, "targetPort": prometheus.port}]
