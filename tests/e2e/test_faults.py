@@ -18,7 +18,7 @@ from tests.e2e.proxy import Proxy
 from tests.state.objects import facts
 from webhook.feeds import cluster, watch
 from webhook.feeds.access import Access, from_kubeconfig
-from webhook.feeds.api import Api
+from webhook.feeds.api import CONNECT_SECONDS, Api
 from webhook.feeds.tasks import Tasks
 from webhook.state.state import ClusterState
 from webhook.telemetry import logs
@@ -70,7 +70,7 @@ async def fed(
             found = await from_kubeconfig(control_plane.kubeconfig)
             return found._replace(base=f"https://127.0.0.1:{proxy.port}")
 
-        ours = await stack.enter_async_context(Api(access))
+        ours = await stack.enter_async_context(Api(access, CONNECT_SECONDS))
         tasks = await stack.enter_async_context(Tasks(metrics, log))
         cluster.start(tasks, ours, state, metrics, log, time.monotonic)
         found = Fed(state, proxy, control_plane, api)
