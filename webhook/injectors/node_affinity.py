@@ -38,8 +38,8 @@ and the filters in pkg/scheduler/framework/plugins.
 
 Read by:
     kube-scheduler: the named nodes score higher; with `mode: required` it uses no other node
-    cluster-autoscaler: ignores preferred nodes. With `mode: required` it adds no node, since a new one has another name. Pods
-      of one controller with equal affinity are simulated together: ten such groups at most, then each pod by itself
+    cluster-autoscaler: ignores preferred nodes. With `mode: required` it adds no node, since a new one has another name. It
+      simulates a controller's pods with equal affinity together: ten groups at most, then pod by pod
     Karpenter: first treats the node that is preferred most as required, and drops it if it has to make a machine. Versions
       before 1.5 make no machine. No version makes one for a pod that requires a node, so where Karpenter runs we require
       none, but for `requiredFor`
