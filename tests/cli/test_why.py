@@ -4,6 +4,7 @@ Covers whatif.answers, whatif.names.
 """
 
 import re
+from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any
 
@@ -227,26 +228,44 @@ def test_every_cause_is_documented() -> None:
     assert [word for word in CAUSES if not re.search(rf"^\| `{word}` \|", page, re.MULTILINE)] == []
 
 
+REFUSAL = 'admission webhook "validate.gpu-admission.io" denied the request: no'
+THERE = 'Failed to create the service team/tune-head, services "tune-head" already exists'
+
+
 @pytest.mark.parametrize(
-    ("reason", "at", "made", "listed"),
+    ("events", "made", "word"),
     [
-        pytest.param("FailedCreatePod", "2026-11-18T11:00:00Z", [], True, id="its controller says so"),
-        pytest.param("PodRefused", "2026-11-18T11:00:00Z", [], True, id="this webhook says so"),
-        pytest.param("FailedCreatePod", "2026-11-18T09:00:00Z", [], False, id="long ago"),
-        pytest.param("SuccessfulCreatePod", "2026-11-18T11:00:00Z", [], False, id="something else"),
-        pytest.param("FailedCreatePod", "2026-11-18T11:00:00Z", ["2026-11-18T11:01:00Z"], False, id="its pod was created since"),
+        pytest.param([("FailedCreatePod", 0, REFUSAL)], [], "refused", id="its controller says so"),
+        pytest.param([("PodRefused", 0, REFUSAL)], [], "refused", id="this webhook says so"),
+        pytest.param([("FailedCreatePod", -120, REFUSAL)], [], "", id="long ago"),
+        pytest.param([("SuccessfulCreatePod", 0, REFUSAL)], [], "", id="something else"),
+        pytest.param([("FailedCreatePod", 0, REFUSAL)], [-1], "refused", id="a pod of it is older"),
+        pytest.param([("FailedCreatePod", 0, REFUSAL)], [1], "", id="its pod was created since"),
+        pytest.param([("FailedCreatePod", 0, REFUSAL)], [0], "", id="its pod was created in that second"),
+        pytest.param([("FailedToCreateService", 0, "timeout"), ("CreatedService", 1, "Created service team/tune-head")], [-1], "", id="the next attempt succeeded"),
+        pytest.param([("SuccessfulCreatePod", -1, "Created pod: tune-0"), ("FailedCreatePod", 0, REFUSAL)], [], "refused", id="only the first was created"),
+        pytest.param([("CreatedService", -1, "Created the service team/tune-head"), ("FailedToCreateService", 0, THERE)], [-2], "", id="its controller had not yet seen what it created"),
+        pytest.param([("CreatedService", -1, "Created the service team/tune-head-2"), ("FailedToCreateService", 0, THERE)], [-2], "notCreated", id="another object has the name"),
+        pytest.param([("CreatedService", -3, "Created the service team/tune-head"), ("FailedCreatePod", -2, REFUSAL), ("FailedToCreateService", 0, THERE)], [], "refused", id="that does not hide a refusal"),
     ],
 )  # fmt: skip
 def test_refused_pods_of_a_kind_that_others_define_are_told(
-    tmp_path: Path, reason: str, at: str, made: list[str], listed: bool
+    tmp_path: Path, events: list[tuple[str, int, str]], made: list[int], word: str
 ) -> None:
+    """`events`: reason, minute and message of each; `made`: the minutes in which pods were created."""
+
+    def at(minute: int) -> str:
+        return (datetime(2026, 11, 18, 11, tzinfo=UTC) + timedelta(minutes=minute)).isoformat()
+
     about = {"kind": "PyTorchJob", "namespace": "team", "name": "tune"}
-    message = 'admission webhook "validate.gpu-admission.io" denied the request: no'
-    event = obj("Event", "e", involvedObject=about, reason=reason, message=message, lastTimestamp=at)
+    said = [
+        obj("Event", f"e{n}", involvedObject=about, reason=reason, message=message, lastTimestamp=at(minute))
+        for n, (reason, minute, message) in enumerate(events)
+    ]
     pods = [owned(placed(pod("tune-0", 1), "gpu-a"), "PyTorchJob", "tune") for _ in made]
-    for each, when in zip(pods, made, strict=True):
-        each["metadata"]["creationTimestamp"] = when
-    found = document("why", "--from", write(tmp_path, *CLUSTER[:4], event, *pods))
+    for each, minute in zip(pods, made, strict=True):
+        each["metadata"]["creationTimestamp"] = at(minute)
+    found = document("why", "--from", write(tmp_path, *CLUSTER[:4], *said, *pods))
     assert [(each["workload"], each["causes"][0]["cause"]) for each in found] == (
-        [("pytorchjob/tune", "refused")] if listed else []
+        [("pytorchjob/tune", word)] if word else []
     )

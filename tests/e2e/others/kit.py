@@ -89,6 +89,12 @@ def _stored(event: Mapping[str, Any]) -> bool:
     return event["responseStatus"]["code"] == 201 and "dryRun" not in event["requestURI"]
 
 
+async def said_of(room: Room, name: str, team: str) -> list[Json]:
+    """What `why` says of a workload."""
+    asked = ("why", name, "-n", team, "--kubeconfig", room.plane.kubeconfig)
+    return list(await asyncio.to_thread(document, *asked))
+
+
 async def follow(room: Room, kind: str, spec: Callable[[bool], Json], before: Sequence[Json] = ()) -> None:
     """What `why` says of an object of this kind, with workers that need two nodes: suspended, then beside one node, then two.
 
@@ -99,8 +105,7 @@ async def follow(room: Room, kind: str, spec: Callable[[bool], Json], before: Se
         team = await api.namespace(f"team-{uuid.uuid4().hex[:6]}")
 
         async def why() -> list[Json]:
-            asked = ("why", name, "-n", team, "--kubeconfig", room.plane.kubeconfig)
-            return list(await asyncio.to_thread(document, *asked))
+            return await said_of(room, name, team)
 
         async def created() -> bool:
             try:

@@ -1,16 +1,22 @@
 """KubeRay: replicas of several hosts, and what `why` finds above Ray's pods."""
 
 import asyncio
+import uuid
 from collections.abc import Callable
 
 import pytest
 
+from tests.controlplane import clusters
+from tests.controlplane.api import Api, wait_until
+from tests.controlplane.fixtures import remove_namespace
+from tests.controlplane.nodes import node
 from tests.controlplane.objects import Json, made, pod_spec
 from tests.controlplane.settings import HOST
 from tests.e2e.behaviour.case import ZONE, Case, not_told, runs
 from tests.e2e.others import kit
-from tests.e2e.others.kit import each_in_one, follow, racks
+from tests.e2e.others.kit import each_in_one, follow, racks, said_of
 from tests.e2e.others.room import Place, Room, Start
+from tests.installed import opt_in
 
 pytestmark = pytest.mark.others
 test_with_us_and_without, test_no_pod_is_made_again = kit.test_with_us_and_without, kit.test_no_pod_is_made_again
@@ -60,3 +66,27 @@ _SUSPENDED = [
 @pytest.mark.parametrize(("kind", "spec"), _SUSPENDED, ids=[kind for kind, _ in _SUSPENDED])
 def test_why_follows_it_from_suspended_to_bound(kind: str, spec: Callable[[bool], Json], room: Room) -> None:
     asyncio.run(follow(room, kind, spec))
+
+
+def test_a_service_that_the_operator_does_not_find_is_no_lack_of_pods(room: Room) -> None:
+    """It creates its service again as long as it does not see that it did: without a label of it, or for a moment after it was
+    created. That fails, and no pod waits for it."""
+
+    async def check() -> None:
+        async with Api.of(room.plane.kubeconfig) as api, clusters.applied(api, [node("only", 8)]):
+            team = await api.namespace(f"team-{uuid.uuid4().hex[:6]}")
+            await opt_in(api, team)
+            await api.create(made("RayCluster", "fit", spec=_cluster(1)), team)
+            await api.running(team, 2)
+            await api.patch("Service", "fit-head-svc", {"metadata": {"labels": {"ray.io/identifier": None}}}, team)
+
+            async def said() -> bool:
+                return "FailedToCreateService" in [each["reason"] for each in await api.list("Event", team)]
+
+            await wait_until(said, 120, "the operator to say that the service exists already")
+            assert [each["causes"] for each in await said_of(room, "raycluster/fit", team)] == [[]]
+            await api.delete("RayCluster", "fit", team)
+            await remove_namespace(api, team)
+
+    asyncio.run(check())
+    room.check()

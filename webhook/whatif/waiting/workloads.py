@@ -29,6 +29,9 @@ _ABSENT: Final = (
 )
 _LIMITS: Final = re.compile(r"\b(?:maximum|minimum) .* (?:usage|limit)|LimitRange|limit to request ratio")
 _CREATION: Final = re.compile(r"^(?:FailedCreate|FailedToCreate|PodCreateError|CreateFailed)")
+_CREATED: Final = re.compile(r"^(?:Created|SuccessfulCreate)")
+_THERE: Final = re.compile(r'"([^"]+)" already exists')
+_OBJECT: Final = re.compile(r"[a-z0-9](?:[-a-z0-9.]*[a-z0-9])?")
 _MAX_LINE: Final = 500
 _FRESH: Final = 3600.0
 """Seconds for which an Event of a controller counts: it tries again, and says so again."""
@@ -52,16 +55,30 @@ def not_created(s: Situation, namespace: str | None) -> Iterator[tuple[str, str,
 
 def refused_elsewhere(s: Situation, namespace: str | None) -> Iterator[tuple[str, str, list[Cause]]]:
     """The same for workloads of other kinds, such as a PyTorchJob, a RayCluster or a Volcano Job, by the Events of their
-    controllers or of this webhook, as long as nothing of theirs was created since."""
-    newest: dict[tuple[str, str, str], Object] = {}
+    controllers or of this webhook, as long as nothing of theirs was created since.
+
+    Times have whole seconds. What was created in the second of a failure counts as later: a controller that still fails says so
+    again. One that has not yet seen what it created itself fails too, since that "already exists"; such an Event tells nothing.
+    """
+    told: list[tuple[tuple[str, str, str], Object]] = []
+    made: dict[tuple[str, str], float] = {}  # by workload, when something of it was created last
+    there: dict[tuple[str, str, str], set[str]] = {}  # what its controller says that it created
     for event in s.snapshot.of("Event"):
-        about = event.get("involvedObject") or {}
+        about, reason = event.get("involvedObject") or {}, str(event.get("reason"))
         key = (str(about.get("namespace") or ""), str(about.get("kind") or ""), str(about.get("name") or ""))
-        known = key[1] in (*_KINDS, "Pod", "Node", "") or namespace not in (None, key[0])
-        tells = event.get("reason") == REFUSED or _CREATION.search(str(event.get("reason")))
-        if tells and not known and (key not in newest or last_seen(newest[key]) < last_seen(event)):
+        if key[1] in (*_KINDS, "Pod", "Node", "") or namespace not in (None, key[0]):
+            continue
+        if _CREATED.search(reason):
+            where = key[0], f"{key[1].lower()}/{key[2]}"
+            made[where] = max(made.get(where, 0), last_seen(event))
+            there.setdefault(key, set()).update(_OBJECT.findall(str(event.get("message"))))
+        elif reason == REFUSED or _CREATION.search(reason):
+            told.append((key, event))
+    newest: dict[tuple[str, str, str], Object] = {}
+    for key, event in told:
+        its = (match := _THERE.search(str(event.get("message")))) and match[1] in there.get(key, ())
+        if not its and (key not in newest or last_seen(newest[key]) < last_seen(event)):
             newest[key] = event
-    made: dict[tuple[str, str], float] = {}  # by workload, when its newest pod was
     for pod in s.snapshot.of("Pod") if newest else ():
         for of in s.names_of.of(pod):
             where = pod["metadata"]["namespace"], of
@@ -70,7 +87,7 @@ def refused_elsewhere(s: Situation, namespace: str | None) -> Iterator[tuple[str
         of, since = f"{kind.lower()}/{name}", last_seen(event)
         if s.snapshot.taken and s.snapshot.taken - since > _FRESH:
             continue
-        if since >= made.get((here, of), 0):
+        if since > made.get((here, of), -1):
             lacks = "pods could not be created: "
             message = str(event.get("message") or "")
             cause = refusal(s, here, lacks, message)
