@@ -125,7 +125,7 @@ def test_taints_that_always_change_do_not_fill_the_memory() -> None:
 
 def test_the_cache_of_shapes_is_bounded() -> None:
     of = state([node("a", labels={"zone": "x"})])
-    for i in range(1500):
+    for i in range(550):
         assert not placed(of, pod("p", nodeSelector={"zone": str(i)})).nodes
         assert names(placed(of, pod("p", 1 + i % 8, nodeSelector={"zone": "x"}))) == ["a"]
     ranker = placer(of)._ranker(DEFAULTS, GPUS)
@@ -143,7 +143,7 @@ def test_shapes_of_one_namespace_push_out_none_of_another() -> None:
     causes = ranker.unschedulable(AskedPod(other, GPUS), pod_requests_of(other))
     caches: list[SharedCache[Any, Any]] = [ranker._scores, ranker._unschedulable]
     kept = [next(iter(cache.values())) for cache in caches]
-    for i in range(600):
+    for i in range(300):
         for gpus in (1, 9):
             made = pod("p", gpus, nodeSelector={"zone": str(i)})
             placed(of, made)

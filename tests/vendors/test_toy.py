@@ -2,9 +2,10 @@
 
 import json
 import os
-import subprocess
 import sys
+from collections.abc import Callable, Iterator
 from pathlib import Path
+from subprocess import PIPE, Popen
 from typing import Any
 
 import pytest
@@ -29,18 +30,33 @@ NODES = [a_node("whole", 8), SHARED, SICK]
 WAITING = pod("waits", 9, resource=GPU, namespace="team") | {"status": unschedulable("0/3 nodes are available")}
 
 
-def with_toy(*arguments: object, policy: Path | None = None) -> str:
-    """`policy`: where to write one that has the defaults of the settings. The shipped file was written without the toy."""
-    if policy is not None:
-        (policy / "policy.yaml").write_text("{}")
-        arguments = (*arguments, "--policy", policy / "policy.yaml")
-    command = [sys.executable, "-m", "tests.vendors.with_toy", *map(str, arguments)]
-    done = subprocess.run(command, capture_output=True, text=True, env=os.environ | {"COLUMNS": "400"}, check=False)
-    assert done.returncode in (0, 1), done.stderr
-    return done.stdout
+Ask = Callable[..., str]
 
 
-def tried(tmp_path: Path, made: Json) -> Json:
+@pytest.fixture(scope="module")
+def with_toy() -> Iterator[Ask]:
+    """Asks one process that knows the toy. `policy`: where to write one that has the defaults of the settings. The shipped file
+    was written without the toy."""
+    command, environment = [sys.executable, "-m", "tests.vendors.with_toy"], os.environ | {"COLUMNS": "400"}
+    with Popen(command, stdin=PIPE, stdout=PIPE, text=True, env=environment) as asked:
+        assert asked.stdin is not None
+        assert asked.stdout is not None
+        requests, answers = asked.stdin, asked.stdout
+
+        def answer(*words: object, policy: Path | None = None) -> str:
+            if policy is not None:
+                (policy / "policy.yaml").write_text("{}")
+                words = (*words, "--policy", policy / "policy.yaml")
+            requests.write(json.dumps([*map(str, words)]) + "\n")
+            requests.flush()
+            status, out, error = json.loads(answers.readline())
+            assert status in (0, 1), error
+            return str(out)
+
+        yield answer
+
+
+def tried(with_toy: Ask, tmp_path: Path, made: Json) -> Json:
     cluster = write(tmp_path, OPTED_IN, *NODES)
     manifest = tmp_path / "pod.json"
     manifest.write_text(json.dumps(made))
@@ -56,17 +72,17 @@ def tried(tmp_path: Path, made: Json) -> Json:
         pytest.param("runtimeClass", {"runtimeClassName": "acme"}, id="a runtime class"),
     ],
 )
-def test_a_way_to_its_devices_is_closed(tmp_path: Path, rule: str, spec: dict[str, Any]) -> None:
-    assert rule in json.dumps(tried(tmp_path, pod("thief", 0, namespace="team", **spec)))
+def test_a_way_to_its_devices_is_closed(with_toy: Ask, tmp_path: Path, rule: str, spec: dict[str, Any]) -> None:
+    assert rule in json.dumps(tried(with_toy, tmp_path, pod("thief", 0, namespace="team", **spec)))
 
 
-def test_a_pod_with_its_gpus_tolerates_its_taint_and_goes_to_whole_healthy_ones(tmp_path: Path) -> None:
-    item = tried(tmp_path, pod("p", 2, resource=GPU, namespace="team"))
+def test_a_pod_with_its_gpus_tolerates_its_taint_and_goes_to_whole_healthy_ones(with_toy: Ask, tmp_path: Path) -> None:
+    item = tried(with_toy, tmp_path, pod("p", 2, resource=GPU, namespace="team"))
     assert item["bound"] == {"whole": 1}
     assert TAINT.partition("=")[0] in json.dumps(item)
 
 
-def test_the_commands_know_it(tmp_path: Path) -> None:
+def test_the_commands_know_it(with_toy: Ask, tmp_path: Path) -> None:
     running = placed(pod("runs", 1, resource=GPU, namespace="team"), "whole")
     file = write(tmp_path, namespace("team"), *NODES, running, WAITING)
     nodes = {
@@ -83,7 +99,7 @@ def test_the_commands_know_it(tmp_path: Path) -> None:
     )
 
 
-def test_exported_policies_and_the_page_have_it(tmp_path: Path) -> None:
+def test_exported_policies_and_the_page_have_it(with_toy: Ask, tmp_path: Path) -> None:
     (tmp_path / "policy.yaml").write_text("{}")
     exported = with_toy("policy", "export", tmp_path / "policy.yaml")
     assert [word for word in (GPU, "ACME_DEVICES", "acme-devices", "/opt/acme/lib/") if word not in exported] == []
