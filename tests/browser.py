@@ -19,7 +19,7 @@ import aiohttp
 import pytest
 
 NAMES = ("chromium", "chromium-browser", "google-chrome")
-DEADLINE = 120.0
+DEADLINE = 600.0
 """Seconds after which a test that waits is ended."""
 Json = dict[str, Any]
 

@@ -5,8 +5,8 @@ from collections.abc import Callable
 
 
 async def until(true: Callable[[], object]) -> None:
-    """Wait until `true` returns something true. Raises TimeoutError after 120 s."""
-    async with asyncio.timeout(120):
+    """Wait until `true` returns something true. Raises TimeoutError after ten minutes: a busy machine takes its time."""
+    async with asyncio.timeout(600):
         while not true():  # noqa: ASYNC110  the condition has no event
             await asyncio.sleep(0.005)
 

@@ -16,6 +16,7 @@ from typing import Any, Self, TypeVar
 import aiohttp
 
 from tests.controlplane.kinds import path
+from tests.controlplane.process import BUSY
 
 T = TypeVar("T")
 Json = dict[str, Any]
@@ -244,9 +245,9 @@ async def refusal(of: Awaitable[Any]) -> str:
 async def wait_until(attempt: Callable[[], Awaitable[T]], within: float, what: str, every: float = 0.1) -> T:
     """Calls `attempt` until it gives something true, and returns that. An AssertionError or a 404 means: not yet.
 
-    `within`: seconds. Raises AssertionError that says what was awaited and what was seen last.
+    `within`: seconds of an idle machine. Raises AssertionError that says what was awaited and what was seen last.
     """
-    deadline = time.monotonic() + within
+    deadline = time.monotonic() + BUSY * within
     while True:
         try:
             if result := await attempt():
@@ -259,7 +260,7 @@ async def wait_until(attempt: Callable[[], Awaitable[T]], within: float, what: s
                 raise
             seen = str(error)
         if time.monotonic() > deadline:
-            raise AssertionError(f"{what}: not within {within:g} s; last seen: {seen[:1000]}")
+            raise AssertionError(f"{what}: not within {BUSY * within:g} s; last seen: {seen[:1000]}")
         await asyncio.sleep(every)
 
 

@@ -34,5 +34,5 @@ async def test_what_is_awaited_in_vain_is_told_with_what_was_seen() -> None:
         assert 2 + 2 == 5, "it is four"
         return True
 
-    with pytest.raises(AssertionError, match=r"five: not within 0\.1 s; last seen: it is four"):
+    with pytest.raises(AssertionError, match=r"five: not within 0\.5 s; last seen: it is four"):
         await wait_until(never, 0.1, "five", every=0.01)

@@ -87,21 +87,25 @@ class Proxy:
 async def _balance(port: int, *targets: str) -> None:
     """To those that are ready, or else to all of them."""
     pairs = [tuple(map(int, target.split(":"))) for target in targets]
+    ready = [False] * len(pairs)
     async with Proxy(*(target for target, _ in pairs), port=port) as proxy:
         while True:
-            ready = await asyncio.gather(*(_ready(ops) for _, ops in pairs))
+            ready = await asyncio.gather(*(_ready(ops, was) for (_, ops), was in zip(pairs, ready, strict=True)))
             found = [target for (target, _), good in zip(pairs, ready, strict=True) if good]
             proxy.targets = tuple(found or (target for target, _ in pairs))
             await asyncio.sleep(0.1)
 
 
-async def _ready(ops: int) -> bool:
+async def _ready(ops: int, was: bool) -> bool:
+    """As it was, if there is no answer in a second: the machine is busy."""
     writer = None
     try:
         async with asyncio.timeout(1):
             reader, writer = await asyncio.open_connection("127.0.0.1", ops)
             writer.write(b"GET /readyz HTTP/1.0\r\n\r\n")
             return b" 200 " in await reader.readline()
+    except TimeoutError:
+        return was
     except OSError:
         return False
     finally:

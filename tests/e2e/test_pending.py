@@ -31,7 +31,7 @@ from webhook.whatif.waiting.scheduler_message import reasons, unexplained
 pytestmark = pytest.mark.controlplane
 
 ALL = [*NODES, *AMOUNTS, *CLAIMS, *WORKLOADS]
-LONGEST = 120
+LONGEST = 600
 """Seconds until a case that does not go on is given up."""
 POLICY = load_policy()
 Found = TypeVar("Found")

@@ -26,7 +26,7 @@ def address(control_plane: ControlPlane) -> Iterator[str]:
         assert running.stdout is not None
         yield running.stdout.readline().strip()
         running.send_signal(signal.SIGINT)
-        assert running.wait(60) == 0
+        assert running.wait(600) == 0
 
 
 @pytest.fixture

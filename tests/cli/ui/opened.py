@@ -21,7 +21,7 @@ def served(cluster: Path) -> Iterator[str]:
         assert re.fullmatch(r"http://127\.0\.0\.1:\d+/#token=[\w-]{32}", found)
         yield found
         running.send_signal(signal.SIGINT)
-        assert running.wait(60) == 0
+        assert running.wait(600) == 0
 
 
 async def opened(tab: Tab, address: str) -> Tab:
