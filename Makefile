@@ -21,10 +21,10 @@ demo: $(READY) ## Show what the webhook does to example pods; no cluster needed
 
 BUILD = $(BIN)/python -m tests.controlplane --k8s $(K8S)
 LIVE = $(BIN)/pytest -q -m controlplane
-test: check chromium ## Run every test; builds a real Kubernetes control plane on first use (K8S=1.34 for the oldest)
+test: $(READY) chromium ## Run every test; builds a real Kubernetes control plane on first use (K8S=1.34 for the oldest)
 	@# The tests on a control plane wait most of the time: they run beside the others, which take what time they leave (nice)
-	@# where a control plane is to be built first: what waits for it takes longest.
-	@trap 'kill $$(jobs -p); exit 130' INT; $(MAKE) -s test-live & live=$$!; $(if $(wildcard $(CACHE)/controlplane/*),,nice) $(MAKE) -s test-unit PROFILE=unhurried; status=$$?; \
+	@# where a control plane is to be built first: what waits for it takes longest. The checks have one core: they run beside them too.
+	@trap 'kill $$(jobs -p); exit 130' INT; $(MAKE) -s test-live & live=$$!; $(MAKE) -s check || { kill $$live; exit 1; }; $(if $(wildcard $(CACHE)/controlplane/*),,nice) $(MAKE) -s test-unit PROFILE=unhurried; status=$$?; \
 	  wait $$live || status=1; exit $$status
 	@mkdir -p $(CACHE) && rm -f $(CACHE)/harness-$(K8S)-* && touch $(PASSED)
 
@@ -42,7 +42,7 @@ MANIFESTS = $(filter tests/manifests/% tests/export/% $(patsubst %,tests/e2e/tes
 OTHERS = $(filter-out $(RELEASES) $(REPLICAS) $(BEHAVIOUR) $(MANIFESTS),$(ON_A_PLANE)) $(AT_THE_END)
 test-live: $(READY) chromium ## Run the tests that need a control plane
 	$(BUILD)
-	@trap 'kill $$(jobs -p); exit 130' INT; $(foreach part,$(PARTS),$(LIVE) $($(part)) & parts="$$parts $$!";) \
+	@trap 'kill $$(jobs -p); exit 130' INT TERM; $(foreach part,$(PARTS),$(LIVE) $($(part)) & parts="$$parts $$!";) \
 	  status=0; for part in $$parts; do wait $$part || status=1; done; exit $$status
 
 # Not part of `make test`: to build these controllers takes as long as the control plane.

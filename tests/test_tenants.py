@@ -17,7 +17,7 @@ from tests.test_hostile import counted
 
 def _calls(world: World, before_each: Callable[[World, int], None]) -> float:
     with counted() as calls:
-        return median(world.reviews(10, before_each, lambda: calls.count))
+        return median(world.reviews(5, before_each, lambda: calls.count))
 
 
 @cache  # most cases are about the same cluster

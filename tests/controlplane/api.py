@@ -247,7 +247,7 @@ async def wait_until(attempt: Callable[[], Awaitable[T]], within: float, what: s
 
     `within`: seconds of an idle machine. Raises AssertionError that says what was awaited and what was seen last.
     """
-    deadline = time.monotonic() + BUSY * within
+    deadline = (asked := time.monotonic()) + BUSY * within
     while True:
         try:
             if result := await attempt():
@@ -259,9 +259,10 @@ async def wait_until(attempt: Callable[[], Awaitable[T]], within: float, what: s
             if error.status != 404:
                 raise
             seen = str(error)
-        if time.monotonic() > deadline:
+        if (now := time.monotonic()) > deadline:
             raise AssertionError(f"{what}: not within {BUSY * within:g} s; last seen: {seen[:1000]}")
-        await asyncio.sleep(every)
+        await asyncio.sleep(max(every, now - asked))  # at least as long as it took to ask
+        asked = time.monotonic()
 
 
 def pause(objects: int) -> float:

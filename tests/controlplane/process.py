@@ -121,10 +121,11 @@ def _signal_group(process: subprocess.Popen[bytes], number: signal.Signals) -> N
 
 def wait_for(ready: Callable[[], bool], what: str, programs: Sequence[Program] = (), timeout: float = 120) -> None:
     """Calls `ready()` until it is true. Raises Failed if a program ends before, or after `timeout` seconds of an idle machine."""
-    deadline = time.monotonic() + BUSY * timeout
+    deadline = (asked := time.monotonic()) + BUSY * timeout
     while not ready():
         for program in programs:
             program.check()
-        if time.monotonic() > deadline:
+        if (now := time.monotonic()) > deadline:
             raise Failed(f"{what} not within {BUSY * timeout:.0f} s; " + (programs[-1].tail() if programs else ""))
-        time.sleep(0.05)
+        time.sleep(max(0.05, now - asked))  # at least as long as it took to ask
+        asked = time.monotonic()

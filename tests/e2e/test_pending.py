@@ -204,7 +204,7 @@ async def _until(plays: Iterable[Play], look: Callable[[], Awaitable[Any]], chec
     """Look at all cases until each is as it is to be."""
     left, end = [each for each in plays if each.wrong is None], time.monotonic() + LONGEST
     while left:
-        seen = await look()
+        began, seen = time.monotonic(), await look()
         for each in left:
             each.wrong = None
             try:
@@ -212,9 +212,10 @@ async def _until(plays: Iterable[Play], look: Callable[[], Awaitable[Any]], chec
             except AssertionError as error:
                 each.wrong = error
         left = [each for each in left if each.wrong]
-        if time.monotonic() > end:
+        if (now := time.monotonic()) > end:
             return
-        await asyncio.sleep(1 if left else 0)  # to read the whole cluster costs more than what happens in it
+        # To read the whole cluster costs more than what happens in it.
+        await asyncio.sleep(max(1, now - began) if left else 0)
 
 
 def _by_namespace(found: Iterable[Found], namespace: Callable[[Found], str]) -> dict[str, list[Found]]:

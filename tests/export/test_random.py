@@ -118,7 +118,7 @@ async def test_pods_are_judged_alike(server: Api) -> None:
         async with room:
             return await created(server, body)
 
-    drawn = [*PODS, *some_of(pods(), 600)]
+    drawn = [*PODS, *some_of(pods(), 300)]
     wrong = [text for text in await asyncio.gather(*map(one, drawn)) if text]
     assert not wrong, "\n".join(wrong[:9])
 
@@ -163,7 +163,7 @@ async def test_random_updates_are_judged_alike(server: Api) -> None:
             return await updated(server, old, change, subresource)
 
     try:
-        drawn = some_of(CHANGES, 300)
+        drawn = some_of(CHANGES, 150)
         wrong = [text for text in await asyncio.gather(*map(one, range(len(drawn)), drawn)) if text]
     finally:
         for each in there:
