@@ -20,7 +20,7 @@ class Created:
     async def more(self, number: int) -> None:
         """Until so many more were tried."""
         until = self.count + number
-        async with asyncio.timeout(120):
+        async with asyncio.timeout(600):
             while self.count < until:  # noqa: ASYNC110  it has no event
                 await asyncio.sleep(0.05)
 
