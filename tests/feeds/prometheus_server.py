@@ -4,10 +4,12 @@ Nothing is installed. Only the program of the package is unpacked, into the cach
 """
 
 import os
+import re
 import shutil
 import socket
 import subprocess
 import tempfile
+import time
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 from threading import Thread
@@ -129,7 +131,9 @@ class Exporter(ThreadingHTTPServer):
             self.send_response(503 if page is None else 200)
             self.send_header("Content-Type", "text/plain; version=0.0.4; charset=utf-8")  # Prometheus 3 insists
             self.end_headers()
-            self.wfile.write((page or "").encode())
+            # With the time of each sample, as the format allows: else a scrape that a busy machine cuts off ends all series.
+            now = int(time.time() * 1000)
+            self.wfile.write(re.sub(r"(?m)^([^#\n].*)$", rf"\1 {now}", page or "").encode())
 
         def log_message(self, *unused: object) -> None:
             pass
