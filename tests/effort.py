@@ -1,8 +1,12 @@
-"""How much work a test makes: examples of a property, calls of functions."""
+"""How much work a test makes: examples of a property, calls of functions; and work in a process with another order of sets."""
 
+import os
+import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
 from cProfile import Profile
+from pathlib import Path
+from subprocess import PIPE, run
 
 from hypothesis import settings
 
@@ -31,3 +35,11 @@ def counted() -> Iterator[Calls]:
         yield Calls(profile)
     finally:
         profile.disable()
+
+
+def elsewhere(module: str, function: str, *given: str) -> str:
+    """What the function returns in a process where sets have another order."""
+    code = f"import sys; from {module} import {function}; sys.stdout.write({function}(*sys.argv[1:]))"
+    seed = {"PYTHONHASHSEED": "2" if os.environ.get("PYTHONHASHSEED") == "1" else "1"}
+    command, root = [sys.executable, "-c", code, *given], Path(__file__).parents[1]
+    return run(command, cwd=root, env={**os.environ, **seed}, stdout=PIPE, text=True, check=True).stdout

@@ -1,4 +1,4 @@
-"""Exit statuses and messages in unusual cases: a closed pipe, Ctrl-C, an unexpected exception, empty files, a file on stdin.
+"""Exit statuses and messages in unusual cases: a closed pipe, Ctrl-C, an unexpected exception, empty files.
 
 Covers cli.main, cli.terminal.
 """
@@ -60,13 +60,6 @@ def test_a_full_disk_is_no_mistake_of_ours(tmp_path: Path) -> None:
     with Path("/dev/full").open("wb") as stdout:
         ended = subprocess.run(command, stdout=stdout, stderr=subprocess.PIPE, check=False)
     assert (ended.returncode, ended.stderr) == (2, b"error: [Errno 28] No space left on device\n")
-
-
-def test_a_cluster_from_stdin(tmp_path: Path) -> None:
-    command = [*BASE, "top", "--from", "-"]
-    with write(tmp_path, *CLUSTER).open("rb") as stdin:
-        ended = subprocess.run(command, stdin=stdin, capture_output=True, check=True)
-    assert ended.stdout.startswith(b"NODE ")
 
 
 def test_a_pod_of_a_file_is_found_in_any_namespace(tmp_path: Path) -> None:

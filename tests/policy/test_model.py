@@ -1,14 +1,12 @@
 """Policies that are refused, the shipped policy, and the parsed policy."""
 
-import os
-import subprocess
-import sys
 from importlib.resources import files
 from typing import Any
 
 import pytest
 import yaml
 
+from tests.effort import elsewhere
 from webhook.errors import PolicyError
 from webhook.placement.strategies import STRATEGIES
 from webhook.policy.model import Injectors, Policy, PolicyFile, named
@@ -162,24 +160,15 @@ def test_the_hash_depends_on_the_meaning_of_a_policy(one: str, other: str, same:
     assert len(Policy.load(one).hash) == 12
 
 
+def said(text: str) -> str:
+    made = Policy.load(text)
+    return " ".join([made.hash, *made.profile("a")[1].rules.priority_class.reserved])
+
+
 def test_policies_do_not_depend_on_the_hash_seed() -> None:
     names = ", ".join(f"c{i}: []" for i in range(20))
     text = (
         f"profiles: {{default: {{rules: {{priorityClass: {{reserved: {{{names}}}}}}}}}, "
         "a: {rules: {priorityClass: {reserved: {z: [], c3: [x]}}}}}"
     )
-    program = (
-        "import sys; from webhook.policy.model import Policy; p = Policy.load(sys.argv[1]); "
-        "print(p.hash, *p.profile('a')[1].rules.priority_class.reserved)"
-    )
-    said = {
-        subprocess.run(
-            [sys.executable, "-c", program, text],
-            env={**os.environ, "PYTHONHASHSEED": seed},
-            capture_output=True,
-            check=True,
-            text=True,
-        ).stdout
-        for seed in ("1", "2")
-    }
-    assert len(said) == 1
+    assert elsewhere("tests.policy.test_model", "said", text) == said(text)

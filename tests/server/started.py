@@ -2,7 +2,6 @@
 
 import asyncio
 import os
-import signal
 import ssl
 import sys
 from asyncio.subprocess import PIPE, Process
@@ -51,10 +50,10 @@ class Server:
             assert answer.status == 200, await answer.text()
             return (await answer.json())["response"], answer.headers.get("Connection")
 
-    async def end(self, number: signal.Signals = signal.SIGTERM) -> tuple[int, bytes, list[Any]]:
+    async def end(self) -> tuple[int, bytes, list[Any]]:
         """End the process. Returns the exit status, the rest of stdout, and the log."""
         if self.process.returncode is None:
-            self.process.send_signal(number)
+            self.process.terminate()
         assert self.process.stdout is not None
         out, log = await self.process.stdout.read(), await self.log
         await self.process.wait()

@@ -47,12 +47,6 @@ async def test_offline_it_serves_a_cluster_file_with_the_shipped_policy_and_a_ce
     assert {line["level"] for line in log} == {"info"}
 
 
-async def test_offline_an_interrupt_ends_it_at_once_and_cleanly_too() -> None:
-    async with serving("--from", CLUSTER, GPU_ADMISSION_DRAIN_SECONDS="600") as server:
-        status, out, _ = await server.end(signal.SIGINT)
-        assert (status, out) == (0, b"")
-
-
 WRONG = [
     pytest.param({"cluster": "/nowhere"}, "/nowhere: cannot be read", id="no such cluster"),
     pytest.param({"cluster": CLUSTER, "policy": "/nowhere"}, "--policy /nowhere: cannot be read", id="no such policy"),
@@ -73,15 +67,14 @@ async def test_wrong_settings_are_reported_before_a_port_is_opened(given: dict[s
     assert message in str(caught.value)
 
 
-async def test_ports_that_are_not_on_the_command_line_come_from_the_environment() -> None:
-    ports = [free_port(), free_port()]
-    environment = {"GPU_ADMISSION_PORT": str(ports[0]), "GPU_ADMISSION_OPS_PORT": str(ports[1])}
-    process = await start("--from", CLUSTER, **environment)
+async def test_ports_may_come_from_the_environment_and_an_interrupt_ends_it_at_once_too() -> None:
+    ports = {"port": free_port(), "opsPort": free_port()}
+    environment = dict(zip(("GPU_ADMISSION_PORT", "GPU_ADMISSION_OPS_PORT"), map(str, ports.values()), strict=True))
+    process = await start("--from", CLUSTER, GPU_ADMISSION_DRAIN_SECONDS="600", **environment)
     assert process.stdout is not None
-    ready = orjson.loads(await process.stdout.readline())
-    process.kill()
-    await process.communicate()
-    assert ready == {"port": ports[0], "opsPort": ports[1]}
+    assert orjson.loads(await process.stdout.readline()) == ports
+    process.send_signal(signal.SIGINT)
+    assert ((await process.communicate())[0], process.returncode) == (b"", 0)
 
 
 async def test_a_port_in_use_is_reported() -> None:
