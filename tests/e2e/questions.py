@@ -86,6 +86,12 @@ def of(obj: Json, **spec: Any) -> Json:
     return obj
 
 
+def queued(obj: Json) -> Json:
+    """In a queue of Kueue."""
+    obj["metadata"].setdefault("labels", {})["kueue.x-k8s.io/queue-name"] = "team"
+    return obj
+
+
 async def new_version(kit: Any) -> None:
     await kit.patch("Deployment", "waits", {"spec": {"template": {"metadata": {"annotations": {"version": "2"}}}}})
 
@@ -185,6 +191,30 @@ QUESTIONS = [
         one(),
         wants({"amd.com/gpu": "1"}),
         told=(GPU,),
+    ),
+    asks(
+        "GPUs of AMD, and those of NVIDIA have a taint",
+        "unknownResource",
+        one(taints=[OPERATOR_TAINT]),
+        wants({"amd.com/gpu": "1"}),
+        told=("no node offers amd.com/gpu",),
+    ),
+    asks(
+        "Gaudis, which others have, beside GPUs of NVIDIA with a taint",
+        "gpusTaken",
+        [node("p-a", taints=["team=x:NoSchedule"]), node("p-b", 0, resources={"habana.ai/gaudi": "1"})],
+        wants({"habana.ai/gaudi": "1"}),
+        before=[wants({"habana.ai/gaudi": "1"}, "other")],
+        told=("wait for pod/other", "untoleratedTaint"),
+        enough=True,
+    ),
+    asks(
+        "a whole GPU, and those of the node with a taint are shared",
+        "untoleratedTaint",
+        one(gpus=1, replicas=4, taints=["team=x:NoSchedule"]),
+        waits(),
+        told=("shares of GPUs there",),
+        enough=True,
     ),
     asks(
         "huge pages that no node has",
@@ -345,6 +375,15 @@ QUESTIONS = [
         before=[CLASS, A100S, template("t", 'device.attributes["gpu.example.com"].family == "Ampere"')],
         told=("claim of template t: selector #0", "no such key: family", "correct it in the template"),
         never=("documentation", "the scheduler also says"),
+        enough=False,
+    ),
+    asks(
+        "his template asks for a model that no device is",
+        "noDevice",
+        one(gpus=0),
+        waits(0, **claiming("t")),
+        before=[CLASS, A100S, template("t", f'{MODEL} == "A1000"')],
+        told=('devices have model: "A100"', "correct the selector in the template"),
         enough=False,
     ),
     asks(
@@ -642,7 +681,7 @@ QUESTIONS = [
         job("waits", 2, 4),
         name="jobs/waits",
         before=[EIGHT, held("other", 8)],
-        told=("=8 used", "kubectl edit quota gpus -n NAMESPACE"),
+        told=("=8 used", "kubectl patch quota gpus", "the first is not enough: then all GPUs are taken"),
         never=("ask for less",),
         enough=False,
     ),
@@ -655,6 +694,90 @@ QUESTIONS = [
         labels={"pod-security.kubernetes.io/enforce": "restricted"},
         told=("violates PodSecurity", "…"),
         enough=False,
+    ),
+    asks(
+        "a quota is spent, and there are GPUs",
+        "quotaExceeded",
+        one(gpus=16),
+        job("waits", 3, 4),
+        name="job/waits",
+        before=[EIGHT],
+        told=('{"spec":{"hard":{"requests.nvidia.com/gpu":"12"}}}',),
+        enough=True,
+    ),
+    asks(
+        "a quota leaves less than he asks for",
+        "quotaExceeded",
+        one(),
+        served(1, 2),
+        name="deploy/waits",
+        before=[QUOTA],
+        told=("ask for 1 nvidia.com/gpu at most", '"requests.nvidia.com/gpu":"2"'),
+        enough=True,
+    ),
+    asks(
+        "a quota of GPUs that is enough, and one of pods that is not",
+        "quotaExceeded",
+        one(),
+        served(1, 2),
+        name="deploy/waits",
+        before=[QUOTA, made("ResourceQuota", "pods", spec={"hard": {"pods": "0"}})],
+        enough=False,
+    ),
+    asks(
+        "a LimitRange allows fewer CPUs",
+        "limitRange",
+        one(),
+        served(1, containers=[asking({GPU: "1", "cpu": "4"})]),
+        name="deploy/waits",
+        before=[made("LimitRange", "small", spec={"limits": [{"type": "Container", "max": {"cpu": "1"}}]})],
+        told=("ask for 1 cpu at most",),
+        enough=True,
+    ),
+    asks(
+        "nobody has made its ServiceAccount",
+        "serviceAccountMissing",
+        one(),
+        served(1, 1, serviceAccountName="robot"),
+        name="deploy/waits",
+        told=("kubectl create serviceaccount robot -n NAMESPACE",),
+        enough=True,
+    ),
+    asks(
+        "its class is misspelt, and others have the GPUs",
+        "priorityClassMissing",
+        one(),
+        served(1, 1, priorityClassName="p-hihg"),
+        name="deploy/waits",
+        before=[priority("p-high", 10, "Never"), held("other", 8)],
+        told=("name p-high in place of p-hihg", "the first is not enough: then all GPUs are taken"),
+        enough=False,
+    ),
+    asks(
+        "a job that its author suspended",
+        "suspended",
+        one(),
+        of(job("waits"), suspend=True),
+        name="job/waits",
+        enough=True,
+    ),
+    asks(
+        "a job in a queue of Kueue, which nobody has installed",
+        "queued",
+        one(),
+        of(queued(job("waits")), suspend=True),
+        name="job/waits",
+        told=("nobody starts it", "has made no Workload of it", "kubectl patch job/waits"),
+        enough=True,
+    ),
+    asks(
+        "a job with the label of a queue and without Kueue, on a full node",
+        "gpusTaken",
+        one(),
+        queued(job("waits")),
+        name="job/waits",
+        before=[held("other", 8)],
+        told=("its label kueue.x-k8s.io/queue-name=team does nothing here",),
     ),
     asks("the name of a node", "", one(), waits(), name="p-a", told=("is a node", "drain")),
     asks("the name of its Service", "", one(), served(), name="svc/waits", told=("did you mean deployment/waits?",)),
@@ -755,6 +878,15 @@ QUESTIONS = [
         name="job/waits",
         tenant=True,
         told=("resume",),
+    ),
+    asks(
+        "tenant: a job in a queue of Kueue, which nobody has installed",
+        "queued",
+        one(),
+        of(queued(job("waits")), suspend=True),
+        name="job/waits",
+        tenant=True,
+        told=("nobody starts it",),
     ),
     asks(
         "tenant: the ServiceAccount is missing",

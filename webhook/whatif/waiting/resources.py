@@ -9,6 +9,7 @@ from typing import Final
 import numpy as np
 
 from webhook.devices.source_kai import KAI
+from webhook.kube.gpus import vendor
 from webhook.kube.less import less, who_asks
 from webhook.kube.pod import Pod, controller_reference, priority_of
 from webhook.kube.pod_requests import counted_requests
@@ -60,13 +61,15 @@ def resources(case: Case) -> NodeCheck:
 
 
 def without_gpus(case: Case) -> Mask:
-    """Nodes without any GPU or device, if the pod asks for GPUs or claims devices."""
+    """Nodes without any GPU or device, or with GPUs of other vendors only, if the pod asks for GPUs or claims devices."""
     s = case.situation
     if not (gpus_of(case.pod, s.policy) or case.wants.claims):
         return np.zeros_like(s.alive)
     by_label = np.array([gpus is None for gpus in s.gpus_at], bool)
     without: Mask = ~(s.nodes.with_gpus(s.policy.gpus) | s.devices.published | by_label)
-    return without
+    vendors = {vendor(name) for name in gpus_of(case.pod, s.policy)}
+    of_others = [bool(names) and vendors.isdisjoint(map(vendor, names or ())) for names in s.gpus_at]
+    return without | np.array(of_others, bool) if vendors else without
 
 
 def large_enough(case: Case) -> Mask:
