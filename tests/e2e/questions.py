@@ -107,6 +107,12 @@ def template(name: str, *selectors: str, **fields: Any) -> Json:
     return made("ResourceClaimTemplate", name, spec={"spec": {"devices": {"requests": requests}}})
 
 
+def alike(found: Json) -> Json:
+    """A template whose devices are to be of one model."""
+    found["spec"]["spec"]["devices"]["constraints"] = [{"matchAttribute": "gpu.example.com/model"}]
+    return found
+
+
 def claiming(name: str) -> Json:
     """What the pods of a workload have that use a template."""
     return {"resourceClaims": [{"name": "gpu", "resourceClaimTemplateName": name}]}
@@ -134,6 +140,11 @@ POOL = "cloud.google.com/gke-nodepool"
 OPERATOR_TAINT = "nvidia.com/gpu=present:NoSchedule"
 EIGHT = made("ResourceQuota", "gpus", spec={"hard": {f"requests.{GPU}": "8"}})
 QUOTA = made("ResourceQuota", "gpus", spec={"hard": {f"requests.{GPU}": "1"}})
+
+SCOPE = {"matchExpressions": [{"scopeName": "PriorityClass", "operator": "In", "values": ["p-scoped"]}]}
+SCOPED = made("ResourceQuota", "gpus", spec={"hard": {f"requests.{GPU}": "1"}, "scopeSelector": SCOPE})
+TOGETHER = {"podAffinity": {REQUIRED: [{"labelSelector": {"matchLabels": {"app": "waits"}}, "topologyKey": HOSTNAME}]}}
+MIXED = offered(*[{"attributes": {"model": {"string": model}}} for model in ("A100", "H100")])
 
 QUESTIONS = [
     # How much it asks for
@@ -781,7 +792,110 @@ QUESTIONS = [
     ),
     asks("the name of a node", "", one(), waits(), name="p-a", told=("is a node", "drain")),
     asks("the name of its Service", "", one(), served(), name="svc/waits", told=("did you mean deployment/waits?",)),
+    asks(
+        "the zone, by a label without its domain",
+        "nodeSelector",
+        two(),
+        waits(nodeSelector={"zone": "zone-b"}),
+        told=("topology.kubernetes.io/zone",),
+        enough=True,
+    ),
+    asks(
+        "his agent asks for a GPU on each node, and one is full",
+        "gpusTaken",
+        two(),
+        workload("DaemonSet", "waits", 1, of={"selector": {"matchLabels": {"app": "waits"}}}),
+        name="ds/waits",
+        before=[held("other", 8)],
+        told=("wait for pod/other",),
+        never=("add a node",),
+        enough=True,
+    ),
+    asks(
+        "thousands of CPUs, as he meant thousandths",
+        "moreThanAnyNode",
+        one(),
+        wants({GPU: "1", "cpu": "8000"}),
+        told=("8000 cpu",),
+        enough=True,
+    ),
+    asks(
+        "a quota of his class alone",
+        "quotaExceeded",
+        one(),
+        served(1, 2, priorityClassName="p-scoped"),
+        name="deploy/waits",
+        before=[priority("p-scoped", 10, "Never"), SCOPED],
+        told=("ask for 1 nvidia.com/gpu at most", "kubectl patch quota gpus"),
+        enough=True,
+    ),
+    asks(
+        "a schedule, and a quota of Jobs",
+        "quotaExceeded",
+        one(),
+        cron(schedule="* * * * *"),
+        name="cj/waits",
+        before=[made("ResourceQuota", "jobs", spec={"hard": {"count/jobs.batch": "0"}})],
+        told=("count/jobs.batch",),
+        enough=False,
+    ),
+    asks(
+        "two replicas beside each other, and the node has room for one",
+        "podAffinity",
+        two(),
+        served(2, 8, affinity=TOGETHER),
+        name="deploy/waits",
+        told=("app=waits",),
+        enough=True,
+    ),
+    asks(
+        "the memory of the card, as its data sheet says",
+        "nodeSelector",
+        one(labels={"nvidia.com/gpu.memory": "81559"}),
+        waits(nodeSelector={"nvidia.com/gpu.memory": "80000"}),
+        told=("81559",),
+        enough=True,
+    ),
+    asks(
+        "its RuntimeClass is misspelt",
+        "runtimeClassMissing",
+        one(),
+        served(1, 1, runtimeClassName="class-nvidai"),
+        name="deploy/waits",
+        before=[made("RuntimeClass", "class-nvidia", handler="nvidia")],
+        told=("name class-nvidia in place of class-nvidai",),
+        enough=True,
+    ),
+    asks(
+        "a LimitRange allows one GPU in a pod",
+        "limitRange",
+        one(),
+        served(1, 2),
+        name="deploy/waits",
+        before=[made("LimitRange", "one", spec={"limits": [{"type": "Pod", "max": {GPU: "1"}}]})],
+        told=("ask for 1 nvidia.com/gpu at most",),
+        enough=True,
+    ),
+    asks(
+        "two devices of one model, and the node has one of each",
+        "noDevice",
+        one(gpus=0),
+        waits(0, **claiming("t")),
+        before=[CLASS, MIXED, alike(template("t", count=2))],
+        told=("claim of template t", "model"),
+        enough=False,
+    ),
     # A tenant asks, who may view his namespace
+    asks(
+        "tenant: over quota, and what is left",
+        "quotaExceeded",
+        one(),
+        served(1, 2),
+        name="deploy/waits",
+        before=[QUOTA],
+        tenant=True,
+        told=("ask for 1 nvidia.com/gpu at most",),
+    ),
     asks(
         "tenant: he has corrected the template of a StatefulSet",
         "oldRevision",

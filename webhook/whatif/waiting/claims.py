@@ -63,6 +63,14 @@ class _Request(NamedTuple):
         return "in the template, and create the pod again" if self.who.startswith(_TEMPLATED) else "in a new claim"
 
     @property
+    def alike(self) -> str:
+        """What its devices must have in common, or must not: ", all of one gpu.example.com/model"."""
+        how = [
+            ("each of another" if each.distinct else "all of one", each.attribute) for each in self.claim.constraints
+        ]
+        return "".join([f", {words} {bare(attribute)}" for words, attribute in how if self.devices > 1])
+
+    @property
     def devices(self) -> int:
         return self.claim.requests[0][0].devices
 
@@ -200,7 +208,7 @@ def _short(case: Case, request: _Request, off: Mask, alone: Mask, *, sole: bool)
     s, number, nobody = case.situation, request.devices, np.zeros_like(alone)
     alone = alone if sole else nobody
     most, free = (request.most(s, off, free=each) for each in (False, True))
-    asked = f"{request.who}: {plural(number, 'device')} of {bare(request.device_class)} wanted"
+    asked = f"{request.who}: {plural(number, 'device')} of {bare(request.device_class)} wanted{request.alike}"
     of_class = s.snapshot.state.device_requests.class_selectors(request.device_class) or ()
     if most < number and request.most(s, off, free=False, tolerations=_ANY_TAINT) > most:
         keys = listed(map(bare, s.devices.taints(off)), 3)
