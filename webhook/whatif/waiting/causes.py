@@ -83,6 +83,9 @@ class Cause(NamedTuple):
         return {**said, "then": self.then, "elsewhere": self.elsewhere}
 
 
+ROLLOUT: Final = Fix("let the old ones go first: strategy Recreate or maxSurge 0")
+
+
 class NodeCheck(NamedTuple):
     """The result of one filter of the scheduler: the nodes that it excludes, by row. See `placement.feasible`."""
 

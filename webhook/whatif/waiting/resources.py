@@ -21,7 +21,7 @@ from webhook.placement.feasible import BY_DRA, NO_GPU
 from webhook.text import amount_number, bare, listed
 from webhook.whatif.cluster.report import gpus_of
 from webhook.whatif.commands import kubectl
-from webhook.whatif.waiting.causes import Cause, Fix, NodeCheck
+from webhook.whatif.waiting.causes import ROLLOUT, Cause, Fix, NodeCheck
 from webhook.whatif.waiting.revisions import revision_of
 from webhook.whatif.waiting.situation import Case, Situation, failing
 from webhook.whatif.waiting.unoffered import unknown, without
@@ -208,8 +208,7 @@ def _waits(case: Case, name: str, amount: int, off: Mask) -> tuple[str, list[Fix
     siblings = [pod for row in rows.tolist() for pod in s.pods_on.get(s.names[row], ()) if s.names_of.top(pod) == own]
     has = amount_number(name, sum([counted_requests(pod).amount(name) for pod in siblings]))
     older = any(revision_of(pod) not in ("", revision_of(case.pod)) for pod in siblings)
-    rollout = [Fix("let the old ones go first: strategy Recreate or maxSurge 0")] if older else []
-    return f"; its own workload, {bare(own)}, has {has} of them", rollout
+    return f"; its own workload, {bare(own)}, has {has} of them", [ROLLOUT] if older else []
 
 
 def _serves(pods: Iterable[Pod]) -> bool:

@@ -8,15 +8,15 @@ from typing import Any, Final, NamedTuple
 import orjson
 
 from webhook.admission.events import REFUSED
-from webhook.kube.less import less
+from webhook.kube.less import each_at_most, less
 from webhook.kube.owners import controllers, queue_of
-from webhook.kube.pod import Pod
+from webhook.kube.pod import Pod, controller_reference
 from webhook.kube.suspended import FIELDS, finished, suspended, suspended_groups
 from webhook.text import amount_number, bare, listed, plural, printable, quoted
 from webhook.whatif.cluster.release import NAME
 from webhook.whatif.cluster.snapshot import Object, condition, created
 from webhook.whatif.commands import kubectl
-from webhook.whatif.waiting.causes import Cause, Fix
+from webhook.whatif.waiting.causes import ROLLOUT, Cause, Fix
 from webhook.whatif.waiting.free_devices import again
 from webhook.whatif.waiting.quotas import Quota, Quotas, amount_of, over_quota
 from webhook.whatif.waiting.situation import Situation, absent, last_seen, queued, with_spec
@@ -32,7 +32,7 @@ _ABSENT: Final = (
     ("priorityClassMissing", "PriorityClass", re.compile(r"no PriorityClass with name (\S+) was found")),
     ("runtimeClassMissing", "RuntimeClass", re.compile(r'RuntimeClass "([^"]+)" not found')),
 )
-_MOST: Final = re.compile(r"maximum (\S+) usage per (?:Container|Pod) is ([^\s,]+), but")
+_MOST: Final = re.compile(r"maximum (\S+) usage per (Container|Pod) is ([^\s,]+), but")
 _LIMITS: Final = re.compile(r"\b(?:maximum|minimum) .* (?:usage|limit)|LimitRange|limit to request ratio")
 _CREATION: Final = re.compile(r"^(?:FailedCreate|FailedToCreate|PodCreateError|CreateFailed)")
 _CREATED: Final = re.compile(r"^(?:Created|SuccessfulCreate)")
@@ -71,7 +71,17 @@ def not_created(s: Situation, namespace: str | None) -> Iterator[Lacking]:
             elif (missing := _missing_pods(kind, obj)) > 0 and (message := _controller_message(s, kind, obj)):
                 lacks = f"{plural(missing, 'pod')} could not be created: "
                 pods = made_by(obj, missing)
-                yield Lacking(here, of, [refusal(s, here, lacks, message, pods)], pods)
+                cause = refusal(s, here, lacks, message, pods)
+                if cause.cause == "quotaExceeded" and _replaces_others(s, obj):
+                    cause = cause._replace(fixes=(*cause.fixes, ROLLOUT))
+                yield Lacking(here, of, [cause], pods)
+
+
+def _replaces_others(s: Situation, obj: Object) -> bool:
+    """Whether its Deployment has pods of an older revision."""
+    own = (controller_reference(obj) or {}).get("uid")
+    others = [each for each in s.snapshot.of("ReplicaSet") if each is not obj and each["status"].get("replicas")]
+    return own is not None and any((controller_reference(each) or {}).get("uid") == own for each in others)
 
 
 def refused_elsewhere(s: Situation, namespace: str | None) -> Iterator[Lacking]:
@@ -277,8 +287,8 @@ def _within(pod: Pod | None, message: str) -> list[Fix]:
     """To ask for the most that a LimitRange allows, if the message says how much that is."""
     if pod is None or (match := _MOST.search(message)) is None:
         return []
-    resource, most = match.groups()
-    fewer = less(pod, resource, amount_of(resource, most))
+    resource, of, most = match.groups()
+    fewer = (each_at_most if of == "Container" else less)(pod, resource, amount_of(resource, most))
     text = amount_number(resource, fewer.amount) if fewer else ""
     return [Fix(f"ask for {text} {bare(resource)} at most{fewer.where}", pod=fewer.change(text))] if fewer else []
 
