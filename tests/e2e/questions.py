@@ -709,7 +709,7 @@ QUESTIONS = [
     asks(
         "a quota is spent, and there are GPUs",
         "quotaExceeded",
-        one(gpus=16),
+        two(),
         job("waits", 3, 4),
         name="job/waits",
         before=[EIGHT],

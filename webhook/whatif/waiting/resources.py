@@ -61,15 +61,17 @@ def resources(case: Case) -> NodeCheck:
 
 
 def without_gpus(case: Case) -> Mask:
-    """Nodes without any GPU or device, or with GPUs of other vendors only, if the pod asks for GPUs or claims devices."""
-    s = case.situation
-    if not (gpus_of(case.pod, s.policy) or case.wants.claims):
+    """Nodes without any GPU or device, if the pod asks for GPUs or claims devices; where some offer GPUs of a vendor that it asks
+    for, also those that offer others only."""
+    s, vendors = case.situation, {*map(vendor, gpus_of(case.pod, case.situation.policy))}
+    if not (vendors or case.wants.claims):
         return np.zeros_like(s.alive)
     by_label = np.array([gpus is None for gpus in s.gpus_at], bool)
     without: Mask = ~(s.nodes.with_gpus(s.policy.gpus) | s.devices.published | by_label)
-    vendors = {vendor(name) for name in gpus_of(case.pod, s.policy)}
-    of_others = [bool(names) and vendors.isdisjoint(map(vendor, names or ())) for names in s.gpus_at]
-    return without | np.array(of_others, bool) if vendors else without
+    offered = [{*map(vendor, gpus or ())} for gpus in s.gpus_at]
+    if any(map(vendors.intersection, offered)):
+        without |= np.array([bool(there) and vendors.isdisjoint(there) for there in offered], bool)
+    return without
 
 
 def large_enough(case: Case) -> Mask:
