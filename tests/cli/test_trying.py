@@ -1,6 +1,6 @@
 """`gpu-admission try`: what becomes of the pods of manifests. Over 500 lines, since all of it is the output of one command.
 
-Covers cli.reports, whatif.tried, whatif.daemons, whatif.quotas, whatif.verdict.
+Covers cli.reports, whatif.tried, whatif.daemons, whatif.waiting.quotas, whatif.verdict.
 """
 
 import json
@@ -513,10 +513,15 @@ def test_pods_that_a_quota_does_not_let_be_created(
     )
 
 
-def test_pods_in_a_queue_are_not_said_to_start_at_once(tmp_path: Path, cluster: Path) -> None:
-    made = job("train", labels={"kueue.x-k8s.io/queue-name": "q"})
-    (answer,) = found("-f", manifest(tmp_path, made), "-n", "team", "--from", cluster)["items"]
-    assert any(note.startswith('Kueue holds it back first, in queue "q"') for note in answer["notes"])
+def test_pods_in_a_queue_are_not_said_to_start_at_once(tmp_path: Path) -> None:
+    made = manifest(tmp_path, job("train", labels={"kueue.x-k8s.io/queue-name": "q"}))
+    admitted = {"apiVersion": "kueue.x-k8s.io/v1beta2", "kind": "KueueWorkload", "metadata": {"name": "w"}}
+    for known, begins in (
+        ([admitted], 'Kueue holds it back first, in queue "q"'),
+        ([], "its label kueue.x-k8s.io/queue-name=q does nothing unless Kueue runs here"),
+    ):
+        (answer,) = found("-f", made, "-n", "team", "--from", write(tmp_path, *CLUSTER, *known))["items"]
+        assert [note for note in answer["notes"] if "ueue" in note and note.startswith(begins)], answer["notes"]
 
 
 _OF_SET = {"leaderworkerset.sigs.k8s.io/name": "vllm", "leaderworkerset.sigs.k8s.io/group-key": "k"}

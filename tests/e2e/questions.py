@@ -86,6 +86,12 @@ def of(obj: Json, **spec: Any) -> Json:
     return obj
 
 
+def queued(obj: Json) -> Json:
+    """In a queue of Kueue."""
+    obj["metadata"].setdefault("labels", {})["kueue.x-k8s.io/queue-name"] = "team"
+    return obj
+
+
 async def new_version(kit: Any) -> None:
     await kit.patch("Deployment", "waits", {"spec": {"template": {"metadata": {"annotations": {"version": "2"}}}}})
 
@@ -99,6 +105,12 @@ def template(name: str, *selectors: str, **fields: Any) -> Json:
     """A ResourceClaimTemplate with one request."""
     requests = [{"name": "gpu", "exactly": exactly(*selectors, **fields)}]
     return made("ResourceClaimTemplate", name, spec={"spec": {"devices": {"requests": requests}}})
+
+
+def alike(found: Json) -> Json:
+    """A template whose devices are to be of one model."""
+    found["spec"]["spec"]["devices"]["constraints"] = [{"matchAttribute": "gpu.example.com/model"}]
+    return found
 
 
 def claiming(name: str) -> Json:
@@ -128,6 +140,11 @@ POOL = "cloud.google.com/gke-nodepool"
 OPERATOR_TAINT = "nvidia.com/gpu=present:NoSchedule"
 EIGHT = made("ResourceQuota", "gpus", spec={"hard": {f"requests.{GPU}": "8"}})
 QUOTA = made("ResourceQuota", "gpus", spec={"hard": {f"requests.{GPU}": "1"}})
+
+SCOPE = {"matchExpressions": [{"scopeName": "PriorityClass", "operator": "In", "values": ["p-scoped"]}]}
+SCOPED = made("ResourceQuota", "gpus", spec={"hard": {f"requests.{GPU}": "1"}, "scopeSelector": SCOPE})
+TOGETHER = {"podAffinity": {REQUIRED: [{"labelSelector": {"matchLabels": {"app": "waits"}}, "topologyKey": HOSTNAME}]}}
+MIXED = offered(*[{"attributes": {"model": {"string": model}}} for model in ("A100", "H100")])
 
 QUESTIONS = [
     # How much it asks for
@@ -185,6 +202,30 @@ QUESTIONS = [
         one(),
         wants({"amd.com/gpu": "1"}),
         told=(GPU,),
+    ),
+    asks(
+        "GPUs of AMD, and those of NVIDIA have a taint",
+        "unknownResource",
+        one(taints=[OPERATOR_TAINT]),
+        wants({"amd.com/gpu": "1"}),
+        told=("no node offers amd.com/gpu",),
+    ),
+    asks(
+        "Gaudis, which others have, beside GPUs of NVIDIA with a taint",
+        "gpusTaken",
+        [node("p-a", taints=["team=x:NoSchedule"]), node("p-b", 0, resources={"habana.ai/gaudi": "1"})],
+        wants({"habana.ai/gaudi": "1"}),
+        before=[wants({"habana.ai/gaudi": "1"}, "other")],
+        told=("wait for pod/other", "untoleratedTaint"),
+        enough=True,
+    ),
+    asks(
+        "a whole GPU, and those of the node with a taint are shared",
+        "untoleratedTaint",
+        one(gpus=1, replicas=4, taints=["team=x:NoSchedule"]),
+        waits(),
+        told=("shares of GPUs there",),
+        enough=True,
     ),
     asks(
         "huge pages that no node has",
@@ -345,6 +386,15 @@ QUESTIONS = [
         before=[CLASS, A100S, template("t", 'device.attributes["gpu.example.com"].family == "Ampere"')],
         told=("claim of template t: selector #0", "no such key: family", "correct it in the template"),
         never=("documentation", "the scheduler also says"),
+        enough=False,
+    ),
+    asks(
+        "his template asks for a model that no device is",
+        "noDevice",
+        one(gpus=0),
+        waits(0, **claiming("t")),
+        before=[CLASS, A100S, template("t", f'{MODEL} == "A1000"')],
+        told=('devices have model: "A100"', "correct the selector in the template"),
         enough=False,
     ),
     asks(
@@ -642,7 +692,7 @@ QUESTIONS = [
         job("waits", 2, 4),
         name="jobs/waits",
         before=[EIGHT, held("other", 8)],
-        told=("=8 used", "kubectl edit quota gpus -n NAMESPACE"),
+        told=("=8 used", "kubectl patch quota gpus", "the first is not enough: then all GPUs are taken"),
         never=("ask for less",),
         enough=False,
     ),
@@ -656,9 +706,217 @@ QUESTIONS = [
         told=("violates PodSecurity", "…"),
         enough=False,
     ),
+    asks(
+        "a quota is spent, and there are GPUs",
+        "quotaExceeded",
+        two(),
+        job("waits", 3, 4),
+        name="job/waits",
+        before=[EIGHT],
+        told=('{"spec":{"hard":{"requests.nvidia.com/gpu":"12"}}}',),
+        enough=True,
+    ),
+    asks(
+        "a quota leaves less than he asks for",
+        "quotaExceeded",
+        one(),
+        served(1, 2),
+        name="deploy/waits",
+        before=[QUOTA],
+        told=("ask for 1 nvidia.com/gpu at most", '"requests.nvidia.com/gpu":"2"'),
+        enough=True,
+    ),
+    asks(
+        "a quota of GPUs that is enough, and one of pods that is not",
+        "quotaExceeded",
+        one(),
+        served(1, 2),
+        name="deploy/waits",
+        before=[QUOTA, made("ResourceQuota", "pods", spec={"hard": {"pods": "0"}})],
+        enough=False,
+    ),
+    asks(
+        "a LimitRange allows fewer CPUs",
+        "limitRange",
+        one(),
+        served(1, containers=[asking({GPU: "1", "cpu": "4"})]),
+        name="deploy/waits",
+        before=[made("LimitRange", "small", spec={"limits": [{"type": "Container", "max": {"cpu": "1"}}]})],
+        told=("ask for 1 cpu at most",),
+        enough=True,
+    ),
+    asks(
+        "nobody has made its ServiceAccount",
+        "serviceAccountMissing",
+        one(),
+        served(1, 1, serviceAccountName="robot"),
+        name="deploy/waits",
+        told=("kubectl create serviceaccount robot -n NAMESPACE",),
+        enough=True,
+    ),
+    asks(
+        "its class is misspelt, and others have the GPUs",
+        "priorityClassMissing",
+        one(),
+        served(1, 1, priorityClassName="p-hihg"),
+        name="deploy/waits",
+        before=[priority("p-high", 10, "Never"), held("other", 8)],
+        told=("name p-high in place of p-hihg", "the first is not enough: then all GPUs are taken"),
+        enough=False,
+    ),
+    asks(
+        "a job that its author suspended",
+        "suspended",
+        one(),
+        of(job("waits"), suspend=True),
+        name="job/waits",
+        enough=True,
+    ),
+    asks(
+        "a job in a queue of Kueue, which nobody has installed",
+        "queued",
+        one(),
+        of(queued(job("waits")), suspend=True),
+        name="job/waits",
+        told=("nobody starts it", "has made no Workload of it", "kubectl patch job/waits"),
+        enough=True,
+    ),
+    asks(
+        "a job with the label of a queue and without Kueue, on a full node",
+        "gpusTaken",
+        one(),
+        queued(job("waits")),
+        name="job/waits",
+        before=[held("other", 8)],
+        told=("its label kueue.x-k8s.io/queue-name=team does nothing here",),
+    ),
     asks("the name of a node", "", one(), waits(), name="p-a", told=("is a node", "drain")),
     asks("the name of its Service", "", one(), served(), name="svc/waits", told=("did you mean deployment/waits?",)),
+    asks(
+        "the zone, by a label without its domain",
+        "nodeSelector",
+        two(),
+        waits(nodeSelector={"zone": "zone-b"}),
+        told=("topology.kubernetes.io/zone",),
+        enough=True,
+    ),
+    asks(
+        "his agent asks for a GPU on each node, and one is full",
+        "gpusTaken",
+        two(),
+        workload("DaemonSet", "waits", 1, of={"selector": {"matchLabels": {"app": "waits"}}}),
+        name="ds/waits",
+        before=[held("other", 8)],
+        told=("wait for pod/other",),
+        never=("add a node",),
+        enough=True,
+    ),
+    asks(
+        "thousands of CPUs, as he meant thousandths",
+        "moreThanAnyNode",
+        one(),
+        wants({GPU: "1", "cpu": "8000"}),
+        told=("8000 cpu",),
+        enough=True,
+    ),
+    asks(
+        "a quota of his class alone",
+        "quotaExceeded",
+        one(),
+        served(1, 2, priorityClassName="p-scoped"),
+        name="deploy/waits",
+        before=[priority("p-scoped", 10, "Never"), SCOPED],
+        told=("ask for 1 nvidia.com/gpu at most", "kubectl patch quota gpus"),
+        enough=True,
+    ),
+    asks(
+        "a schedule, and a quota of Jobs",
+        "quotaExceeded",
+        one(),
+        cron(schedule="* * * * *"),
+        name="cj/waits",
+        before=[made("ResourceQuota", "jobs", spec={"hard": {"count/jobs.batch": "0"}})],
+        told=("count/jobs.batch",),
+        enough=False,
+    ),
+    asks(
+        "two replicas beside each other, and the node has room for one",
+        "podAffinity",
+        two(),
+        served(2, 8, affinity=TOGETHER),
+        name="deploy/waits",
+        told=("app=waits",),
+        enough=True,
+    ),
+    asks(
+        "the memory of the card, as its data sheet says",
+        "nodeSelector",
+        one(labels={"nvidia.com/gpu.memory": "81559"}),
+        waits(nodeSelector={"nvidia.com/gpu.memory": "80000"}),
+        told=("81559",),
+        enough=True,
+    ),
+    asks(
+        "its RuntimeClass is misspelt",
+        "runtimeClassMissing",
+        one(),
+        served(1, 1, runtimeClassName="class-nvidai"),
+        name="deploy/waits",
+        before=[made("RuntimeClass", "class-nvidia", handler="nvidia")],
+        told=("name class-nvidia in place of class-nvidai",),
+        enough=True,
+    ),
+    asks(
+        "a LimitRange allows fewer CPUs in a container, and a sidecar has its own",
+        "limitRange",
+        one(),
+        served(1, containers=[asking({GPU: "1", "cpu": "4"}), asking({"cpu": "500m"}) | {"name": "log"}]),
+        name="deploy/waits",
+        before=[made("LimitRange", "small", spec={"limits": [{"type": "Container", "max": {"cpu": "2"}}]})],
+        told=('ask for 2 cpu at most in container "main"',),
+        enough=True,
+    ),
+    asks(
+        "a new version of a service that has all of its quota",
+        "quotaExceeded",
+        one(),
+        served(1, 1),
+        name="deploy/waits",
+        before=[QUOTA],
+        happens=new_version,
+        told=("kubectl patch quota gpus", "maxSurge 0"),
+        enough=True,
+    ),
+    asks(
+        "a LimitRange allows one GPU in a pod",
+        "limitRange",
+        one(),
+        served(1, 2),
+        name="deploy/waits",
+        before=[made("LimitRange", "one", spec={"limits": [{"type": "Pod", "max": {GPU: "1"}}]})],
+        told=("ask for 1 nvidia.com/gpu at most",),
+        enough=True,
+    ),
+    asks(
+        "two devices of one model, and the node has one of each",
+        "noDevice",
+        one(gpus=0),
+        waits(0, **claiming("t")),
+        before=[CLASS, MIXED, alike(template("t", count=2))],
+        told=("claim of template t", "model"),
+        enough=False,
+    ),
     # A tenant asks, who may view his namespace
+    asks(
+        "tenant: over quota, and what is left",
+        "quotaExceeded",
+        one(),
+        served(1, 2),
+        name="deploy/waits",
+        before=[QUOTA],
+        tenant=True,
+        told=("ask for 1 nvidia.com/gpu at most",),
+    ),
     asks(
         "tenant: he has corrected the template of a StatefulSet",
         "oldRevision",
@@ -755,6 +1013,15 @@ QUESTIONS = [
         name="job/waits",
         tenant=True,
         told=("resume",),
+    ),
+    asks(
+        "tenant: a job in a queue of Kueue, which nobody has installed",
+        "queued",
+        one(),
+        of(queued(job("waits")), suspend=True),
+        name="job/waits",
+        tenant=True,
+        told=("nobody starts it",),
     ),
     asks(
         "tenant: the ServiceAccount is missing",

@@ -8,6 +8,7 @@ import asyncio
 import re
 from concurrent.futures import ThreadPoolExecutor
 from typing import Any
+from uuid import uuid4
 
 import pytest
 
@@ -99,6 +100,7 @@ class Asks(Play):
             self.agrees(answer)
         self.found, self.marked, self.answered_by = found, marked, answer.pod
         self.lines, self.waiting = plain, {each.name for each in found.answers}
+        self.before = [each for each in snapshot.of("Pod") if each["metadata"]["namespace"] == self.namespace]
 
     async def mend(self) -> None:
         """Try each fix with a mark: first those that change the pod, each on a pod of its own, then the one that is a command or
@@ -115,8 +117,22 @@ class Asks(Play):
             if fix.command:
                 await asyncio.to_thread(self.plane.kubectl, *fix.command[1:])
             room = re.search(r"room for (\d+) of", fix.words)
-            assert self.answered_by is not None
-            await self._bound(self.answered_by, fix, stays=True, pods=int(room[1]) if room else 0)
+            if self.answered_by is None:
+                await self._made(fix)
+            else:
+                await self._bound(self.answered_by, fix, stays=True, pods=int(room[1]) if room else 0)
+
+    async def _made(self, fix: Fix) -> None:
+        """A pod is made that was not, and bound. Its controller tries again after a while, or when its workload changes."""
+        kind, name = self.case.pod["kind"], self.case.pod["metadata"]["name"]
+        before = {each["metadata"]["name"] for each in self.before}
+
+        async def is_bound() -> bool:
+            await self.kit.api.patch(kind, name, {"metadata": {"annotations": {"seen": uuid4().hex}}}, self.namespace)
+            pods = await self.kit.api.pods(self.namespace)
+            return any(each["spec"].get("nodeName") and each["metadata"]["name"] not in before for each in pods)
+
+        await wait_until(is_bound, 90, f"a pod made and bound after «{fix.line}», of {self.lines}", 1)
 
     def _alone(self, pod: Json, name: str) -> Json:
         """The pod of a fix as a person would create it, and no controller's."""

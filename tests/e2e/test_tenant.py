@@ -24,8 +24,9 @@ pytestmark = pytest.mark.controlplane
 
 MANIFEST = Path(__file__).parents[2] / "manifests" / "examples" / "20-inference.yaml"
 READER = Path(__file__).parents[2] / "manifests" / "components" / "reader" / "access.yaml"
-COMMANDS = ("why", "why waits", "policy diff", "try", "ui", "drain", "top", "doctor")
-HAVE_NO_NAMESPACE = ("drain", "top", "doctor")
+HOLDERS = ("top workloads", "top namespaces", "top classes")
+COMMANDS = ("why", "why waits", "policy diff", "try", "ui", "drain", "top", *HOLDERS, "doctor")
+HAVE_NO_NAMESPACE = ("drain", "top", *HOLDERS, "doctor")
 Told = Mapping[str, tuple[int, str, str]]
 """The exit status, stdout and stderr of each command."""
 
@@ -139,6 +140,11 @@ async def test_each_is_told_what_he_may_know_and_which_right_says_more(told: Map
     status, stdout, stderr = views["top"]
     assert (status, stdout) == (2, "")
     assert "no right to list nodes, and nothing can be said without: the component reader" in stderr
+    for command in HOLDERS:  # of his own pods, whatever the nodes are
+        status, stdout, stderr = views[command]
+        assert (status, READER_GIVES in stderr) == (0, True), (command, stderr)
+        (_, row) = stdout.splitlines()
+        assert (row.split()[1], "nvidia.com/gpu 2" in " ".join(row.split())) == ("1", True), (command, row)
     status, stdout, stderr = reads["top"]
     assert status == 0
     assert [line.split()[0] for line in stdout.splitlines()[:3]] == ["NODE", "t-a", "t-b"]

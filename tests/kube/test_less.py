@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 
 from tests.builders import container
 from tests.controlplane.objects import pod
-from webhook.kube.less import less, who_asks
+from webhook.kube.less import each_at_most, less, who_asks
 from webhook.kube.pod import Pod
 from webhook.kube.pod_requests import total_requests
 from webhook.text import amount_number
@@ -54,6 +54,24 @@ def test_with_what_is_said_the_pod_asks_for_no_more_and_for_all_that_it_may(made
     assert 0 < found.amount < found.before
     assert total_requests(found.change(amount_number("cpu", found.amount)))["cpu"] <= most
     assert total_requests(found.change(f"{found.amount + 1}m"))["cpu"] > most
+
+
+@pytest.mark.parametrize(
+    ("cpus", "where"),
+    [
+        pytest.param(("4", "500m"), ' in container "c0"', id="one of two"),
+        pytest.param(("4", "3"), " in each container", id="both"),
+        pytest.param(("4",), "", id="the only one"),
+        pytest.param(("2", "1"), None, id="none"),
+    ],
+)
+def test_no_container_asks_for_more_than_one_may(cpus: tuple[str, ...], where: str | None) -> None:
+    made = pod(containers=[container(f"c{at}", resources={"limits": {"cpu": each}}) for at, each in enumerate(cpus)])
+    found = each_at_most(made, "cpu", 2000)
+    assert (found and found.where) == where
+    if found is not None:
+        limits = [each["resources"]["limits"]["cpu"] for each in found.change("2")["spec"]["containers"]]
+        assert limits == ["2" if each in "34" else each for each in cpus]
 
 
 def test_of_very_many_containers_no_amount_is_looked_for() -> None:

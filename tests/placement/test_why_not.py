@@ -421,6 +421,8 @@ OF_T4, L4 = {"cloud.google.com/gke-accelerator": "nvidia-tesla-t4"}, {"cloud.goo
         pytest.param(pod("p", nodeSelector=OF_T4 | {"topology.kubernetes.io/zone": "zone-b"}), True, id="labels of no one node"),
         pytest.param(pod("p", 8, nodeSelector=OF_T4), False, id="a model of which nodes have fewer GPUs"),
         pytest.param(pod("p", nodeSelector={"cloud.google.com/gke-acelerator": "nvidia-tesla-t4"}), False, id="a misspelt key"),
+        pytest.param(pod("p", nodeSelector=dict.fromkeys(OF_T4, "NVIDIA-Tesla_T4")), False, id="a value in capitals"),
+        pytest.param(pod("p", nodeSelector=dict.fromkeys(OF_T4, "nvidia-tesla-a1000")), True, id="a model that may come"),
         pytest.param(pod("p", nodeSelector={"nvidia.com/gpu.product": "L40S"}), False, id="a label that comes later"),
         pytest.param(pod("p", nodeSelector={"disk": "ssd"}), False, id="a label that somebody gives"),
         pytest.param(pod("p", 8), False, id="no label"),

@@ -22,7 +22,17 @@ from webhook.kube.quantity import quantity_text
 from webhook.nodes.utilisation import IDLE_FOR
 from webhook.policy.model import Policy
 from webhook.text import amount_number, listed, no_such, plural, quoted
-from webhook.whatif.cluster.report import AMOUNTS, UNKNOWN, by_model, gpu_nodes, holder, holders, report, together
+from webhook.whatif.cluster.report import (
+    AMOUNTS,
+    UNKNOWN,
+    by_model,
+    gpu_nodes,
+    holder,
+    holders,
+    report,
+    report_of_pods,
+    together,
+)
 from webhook.whatif.cluster.snapshot import CLAIMS, ENGINE, Snapshot
 from webhook.whatif.cluster.sums import by_kind, larger, largest
 
@@ -89,7 +99,8 @@ def top(
     def refresh() -> None:
         running = ["ReplicaMetrics"] if by == "namespace" else []
         kinds = (*ENGINE, *CLAIMS, *running)
-        snapshot = snapshot_of(file, kubeconfig, context, kinds, None, needed=("Node",))
+        of_nodes = by in (None, "model") or names or labels or model
+        snapshot = snapshot_of(file, kubeconfig, context, kinds, None, needed=("Node",) if of_nodes else ("Pod",))
         if snapshot.state.nodes.dra and (why := snapshot.missing.get("ResourceClaim")) and file is not None:
             say(f"warning: {why}: GPUs that come by DRA are not counted", "yellow")
         if unknown := [each for each in names or () if each not in snapshot.nodes]:
@@ -98,9 +109,9 @@ def top(
         rules = policy_of(policy, snapshot)
         measure_gpus(snapshot, rules, metrics)
         wanted = names or gpu_nodes(snapshot, rules)
-        reports = report(
-            snapshot, rules, [n for n in wanted if matches(snapshot.nodes[n]["metadata"].get("labels") or {})]
-        )
+        wanted = [each for each in wanted if matches(snapshot.nodes[each]["metadata"].get("labels") or {})]
+        blind = "Node" in snapshot.missing
+        reports = report_of_pods(snapshot, rules) if blind else report(snapshot, rules, wanted)
         if model:
             reports = _of_model(reports, model)
         if watch and output in ("table", "wide"):
@@ -110,7 +121,7 @@ def top(
         say_by(policy, snapshot, always=False)
         if document([*map(as_written, sums)], output, "Top"):
             return
-        if by in (None, "model") or not reports:
+        if by in (None, "model") or not (reports or blind):
             some = " on these nodes" if names or labels or model else ""
             _print(reports, labels, by, jobs, rules.gpus, some=some, wide=output == "wide")
             if _has(reports, "unusable"):

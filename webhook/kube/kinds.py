@@ -23,6 +23,7 @@ class Kind(NamedTuple):
 
 _CORE, _APPS, _BATCH, _RESOURCE = "/api/v1", "/apis/apps/v1", "/apis/batch/v1", "/apis/resource.k8s.io/v1"
 _RAY, _KUBEFLOW, _GROVE = "/apis/ray.io/v1", "/apis/kubeflow.org/v1", "/apis/grove.io/v1alpha1"
+_KUEUE: Final = "/apis/kueue.x-k8s.io"
 _STORAGE, _ADMISSION = "/apis/storage.k8s.io/v1", "/apis/admissionregistration.k8s.io/v1"
 _GANGS: Final = {each.kind: Kind(f"/apis/{each.api}", each.plural) for each in every(GangKind)}
 OTHERS: Final[Mapping[str, Kind]] = {
@@ -41,6 +42,7 @@ OTHERS: Final[Mapping[str, Kind]] = {
     ),  # of the MPI operator, of the training operator
     "SparkApplication": Kind("/apis/sparkoperator.k8s.io/v1beta2", "sparkapplications"),
     "AppWrapper": Kind("/apis/workload.codeflare.dev/v1beta2", "appwrappers"),
+    "KueueWorkload": Kind(f"{_KUEUE}/v1beta2", "workloads", other=f"{_KUEUE}/v1beta1"),
     "PodClique": Kind(_GROVE, "podcliques"),
     "PodCliqueScalingGroup": Kind(_GROVE, "podcliquescalinggroups"),
     **_GANGS,

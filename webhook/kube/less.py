@@ -52,6 +52,15 @@ def less(pod: Pod, name: str, most: int) -> Less | None:
     return Less(low, max(asked.values()), " in each container", change) if low else None
 
 
+def each_at_most(pod: Pod, name: str, most: int) -> Less | None:
+    """How no container asks for more than `most` of a resource. None if none does."""
+    asked = {place: amount for place, amount in _asked(pod, name).items() if place != _WHOLE}
+    if not (places := _above(asked, most)):
+        return None
+    where = _where(pod, next(iter(places)), asked) if len(places) == 1 else " in each container"
+    return Less(most, max(asked.values()), where, partial(_stating, pod, name, places))
+
+
 class Asks(NamedTuple):
     """Who asks for all that a pod asks for of a resource, where it is more than one container states."""
 

@@ -264,7 +264,7 @@ class Search:
         )
 
     def _of_new_nodes(self) -> bool:
-        """Whether no node with these GPUs is of the machines that the pod requires by their labels, and no key is a slip."""
+        """Whether no node with these GPUs is of the machines that the pod requires by their labels, none of which is a slip."""
         required = self._constraints.required or ()
         machine = [
             expression
@@ -272,6 +272,8 @@ class Search:
             if vendor(expression.key) in _OF_MACHINES and expression.operator in ("In", "Exists")
         ]
         for key, _, values, _ in machine:
+            if self._is_respelt(key, values):
+                return False
             near = None if self._nodes.labels.is_anywhere(key) else nearest_label(self._nodes, key, values)
             if near is not None:
                 return False
@@ -279,6 +281,17 @@ class Search:
         for name in self._asked:
             left = left & (self._devices(name) > 0)
         return bool(machine) and not left.any()
+
+    def _is_respelt(self, key: str, values: tuple[str, ...]) -> bool:
+        """Whether nodes have all these values of a label in another case or with other signs. By less than that a new model may
+        differ from a known one, so no other value is taken for a slip."""
+        columns, column = self._nodes.columns, self._nodes.labels.column(key)
+        if column is None or not values:
+            return False
+        codes = np.unique(column.padded(columns.rows)[self._rows][columns.alive[self._rows]])
+        known = {column.values[code] for code in codes.tolist()} - {""}
+        alike = {*map(_signless, known)}
+        return all([value not in known and _signless(value) in alike for value in values])
 
     # --- words --------------------------------------------------------------------------------------------------------
 

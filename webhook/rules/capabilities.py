@@ -21,12 +21,14 @@ from typing import ClassVar
 from webhook.framework.interface import Check, Context, Finding, Gpus, Rule
 from webhook.kube import cel
 from webhook.kube.asked import AskedPod
-from webhook.text import quoted
+from webhook.text import listed, quoted
 
 _FIX = (
     "Remove it: GPUs need none, RDMA needs IPC_LOCK, debuggers need SYS_PTRACE. GPU profilers read counters without any where "
     "the driver of the node has NVreg_RestrictProfilingToAdminUsers=0"
 )
+
+_MAX_NAMES = 10
 
 
 class Capabilities(Rule):
@@ -42,14 +44,17 @@ class Capabilities(Rule):
         for container in pod.containers:
             security = container.spec.get("securityContext")
             added = ((security.get("capabilities") or {}).get("add") or ()) if security else ()
-            for index, name in enumerate(added):
-                if not name.isascii() or name.upper().removeprefix("CAP_") in self.denied:
-                    yield Finding(
-                        path=f"{container.field}.securityContext.capabilities.add[{index}]",
-                        seen=f"{quoted(name)} in container {quoted(container.name)}",
-                        wanted="no capability that opens devices past the GPU limit",
-                        fix=_FIX,
-                    )
+            bad = [
+                (index, quoted(name))
+                for index, name in enumerate(added)
+                if not name.isascii() or name.upper().removeprefix("CAP_") in self.denied
+            ]
+            if bad:
+                path = f"{container.field}.securityContext.capabilities.add"
+                seen = f"{listed([name for _, name in bad], _MAX_NAMES)} in container {quoted(container.name)}"
+                one, fix = len(bad) == 1, _FIX if len(bad) == 1 else f"Remove them{_FIX.removeprefix('Remove it')}"
+                wanted = "no capability that opens devices past the GPU limit"
+                yield Finding(f"{path}[{bad[0][0]}]" if one else path, seen, wanted, fix)
 
     def exported(self, gpus: Gpus) -> Iterable[Check]:
         denied = cel.literal([name for capability in self.denied for name in (capability, f"CAP_{capability}")])

@@ -19,13 +19,26 @@ from webhook.whatif.waiting.causes import Cause
 from webhook.whatif.waiting.diagnosis import UNLOOKED, UNTRIED, Diagnosis, Findings
 from webhook.whatif.waiting.situation import Situation
 from webhook.whatif.waiting.started import bound, started_late
-from webhook.whatif.waiting.workloads import idle, not_created, refused_elsewhere, suspension
+from webhook.whatif.waiting.workloads import (
+    Lacking,
+    idle,
+    made_by,
+    not_created,
+    refused_elsewhere,
+    suspension,
+)
 
 KINDS: Final = (
     *ENGINE,
     *("Event", "PersistentVolume", "PersistentVolumeClaim", "StorageClass", "CSINode"),
     *("CSIDriver", "CSIStorageCapacity", "DaemonSet", "ServiceAccount"),
-    *(*CLAIMS, *GROUPS, "Lease", *[kind for kind in dict.fromkeys((*BETWEEN, *FIELDS)) if kind not in ENGINE]),
+    *(
+        *CLAIMS,
+        *GROUPS,
+        "Lease",
+        "KueueWorkload",
+        *[kind for kind in dict.fromkeys((*BETWEEN, *FIELDS)) if kind not in ENGINE],
+    ),
 )
 """What is read for an answer."""
 _MAX_WORK: Final = 1_000_000
@@ -76,7 +89,7 @@ def answers(
     """An answer for each pod and workload that waits. `progress` is called with how many pods have theirs, and how many wait."""
     situation = Situation(snapshot, policy)
     diagnosis = Diagnosis(situation, _MAX_WORK)
-    lacking = _topmost(situation, _lacking(situation, namespace))
+    lacking = _topmost(situation, _lacking(diagnosis, namespace))
     found = (*situation.astray, *started_late(situation), *situation.waiting)
     pods = [each for each in found if namespace in (None, each["metadata"]["namespace"])]
     for done, pod in enumerate(pods):
@@ -100,15 +113,14 @@ def asked(snapshot: Snapshot, policy: Policy, namespace: str | None, name: str) 
     """The pods and the answers that a name means. Raises BadInput with the nearest name if it means nothing."""
     names, situation = Names(snapshot), Situation(snapshot, policy)
     diagnosis, pods = Diagnosis(situation), names.pods(namespace, name)
-    lacking = [
-        each
-        for each in _lacking(situation, namespace)
-        if name in (each.name, each.name.partition("/")[2])
-        or ((obj := names.object(each.namespace, each.name)) and names.means(name, obj))
-    ]
-    lacking = _topmost(situation, lacking)
+
+    def meant(each: Lacking) -> bool:
+        obj = names.object(each.namespace, each.name)
+        return name in (each.name, each.name.partition("/")[2]) or (obj is not None and names.means(name, obj))
+
+    lacking = _topmost(situation, _lacking(diagnosis, namespace, meant))
     if not pods and not lacking:
-        lacking = [*_idle(situation, names.workloads(namespace, name))]
+        lacking = [*_idle(diagnosis, names.workloads(namespace, name))]
     if not pods and not lacking:
         raise names.unknown(namespace, name)
     pods = sorted(pods, key=lambda pod: (not waits(pod), pod["status"].get("phase") in FINISHED))
@@ -120,16 +132,20 @@ def asked(snapshot: Snapshot, policy: Policy, namespace: str | None, name: str) 
     return Asked(pods, [*lacking, *[each._replace(causes=said.get(id(each), each.causes)) for each in answers]])
 
 
-def _lacking(situation: Situation, namespace: str | None) -> Iterator[Answer]:
-    for each in (*not_created(situation, namespace), *refused_elsewhere(situation, namespace)):
-        yield Answer(*each)
+def _lacking(
+    diagnosis: Diagnosis, namespace: str | None, meant: Callable[[Lacking], bool] = lambda _: True
+) -> Iterator[Answer]:
+    s = diagnosis.situation
+    for each in (*not_created(s, namespace), *refused_elsewhere(s, namespace)):
+        if meant(each):
+            yield Answer(each.namespace, each.name, *diagnosis.uncreated(each.pods, each.causes))
 
 
-def _idle(situation: Situation, workloads: Iterable[Object]) -> Iterator[Answer]:
+def _idle(diagnosis: Diagnosis, workloads: Iterable[Object]) -> Iterator[Answer]:
     for each in workloads:
         namespace, of = each["metadata"]["namespace"], f"{each['kind'].lower()}/{each['metadata']['name']}"
-        if causes := [*suspension(situation, each)] or [*filter(None, [idle(each)])]:
-            yield Answer(namespace, of, causes)
+        if causes := [*suspension(diagnosis.situation, each)] or [*filter(None, [idle(each)])]:
+            yield Answer(namespace, of, *diagnosis.uncreated(made_by(each), causes))
 
 
 def _topmost(situation: Situation, lacking: Iterable[Answer]) -> list[Answer]:

@@ -23,13 +23,12 @@ from webhook.placement.constraints import Mask
 from webhook.placement.placer import Placer
 from webhook.policy.model import Policy
 from webhook.state.gpu_amounts import gpu_number
-from webhook.text import plural, quoted
+from webhook.text import bare, plural, quoted
 from webhook.whatif import offline
 from webhook.whatif.cluster.devices import PodGpus
 from webhook.whatif.cluster.snapshot import Snapshot
 from webhook.whatif.daemons import as_daemon, eligible
 from webhook.whatif.manifests import Planned
-from webhook.whatif.quotas import Quotas
 from webhook.whatif.scheduler import Scheduler
 from webhook.whatif.verdict import Verdict, verdict
 from webhook.whatif.waiting.causes import Cause
@@ -37,6 +36,7 @@ from webhook.whatif.waiting.diagnosis import Diagnosis, causes_before_filtering
 from webhook.whatif.waiting.free_devices import SIMULATED
 from webhook.whatif.waiting.gpu_groups import reservations
 from webhook.whatif.waiting.notes import sick_words
+from webhook.whatif.waiting.quotas import Quotas
 from webhook.whatif.waiting.situation import Case, Situation
 
 MAX_PODS: Final = 10_000
@@ -132,7 +132,8 @@ def try_pods(snapshot: Snapshot, policy: Policy, planned: Iterable[Planned], *, 
     diagnosis = Diagnosis(situation)
     for each in found:
         unbound = [pod for pod in each.waiting if pod is not each.verdict.decided]
-        each.causes = [each.kept] if each.kept else []
+        kept = [pod for pod in each.waiting if pod is each.verdict.decided]
+        each.causes = diagnosis.uncreated(kept, [each.kept]).causes if each.kept else []
         each.causes += diagnosis.for_all(unbound, diagnosis.of(unbound[0]).causes) if unbound else []
         on = each.bound.keys() & before.unhealthy
         each.notes += [sick_words(sorted(on))] if on else []
@@ -183,6 +184,7 @@ class Admission:
     def __init__(self, snapshot: Snapshot, policy: Policy, *, asks: bool = True) -> None:
         self._state, self._policy, self._now, self._asks = snapshot.state, policy, snapshot.taken, asks
         self._placer = Placer(snapshot.state)
+        self._no_kueue = "KueueWorkload" not in snapshot.missing and not snapshot.of("KueueWorkload")
         self._pod_gpus = PodGpus(snapshot, policy)
         self._numbers = count()
 
@@ -211,7 +213,11 @@ class Admission:
         elif found.outcome != "refused" and not record_of(found.decided):
             yield "nothing is changed: it asks for no GPU that the policy names, or no injector for it is enabled"
         if queue := labels_of(found.brought).get(KUEUE):
-            yield f"Kueue holds it back first, in queue {quoted(queue)}: whether it starts is what Kueue decides"
+            yield (
+                f"its label {KUEUE}={bare(queue)} does nothing unless Kueue runs here, and there is no Workload of it"
+                if self._no_kueue
+                else f"Kueue holds it back first, in queue {quoted(queue)}: whether it starts is what Kueue decides"
+            )
         if plan.completed:
             yield "its controller completes its pods: only what is written here is judged"
         if plan.replicas is None and not plan.of.startswith("daemonset/"):
@@ -248,7 +254,7 @@ def _created(situation: Situation, tried: Tried, admission: Admission, quotas: Q
     """The pods as they are stored: as many as the quotas of the namespace let be created."""
     decided, of = tried.verdict.decided, tried.plan.of
     for _ in range(tried.pods):
-        if (cause := quotas.take(decided)) is not None:
+        if (cause := quotas.take(decided, tried.pods - tried.created)) is not None:
             tried.kept = cause
             tried.waiting += [decided] * (tried.pods - tried.created)
             return

@@ -1,7 +1,7 @@
 """Each check of `gpu-admission doctor`, without and with the problem that it looks for.
 
-Covers cli.checks, cli.checks.certificate, cli.checks.configurations, cli.checks.descheduler, cli.checks.guards,
-cli.checks.guesses, cli.checks.nodes, cli.checks.policy_references, cli.checks.replicas, cli.checks.result.
+Covers cli.checks, cli.checks.budgets, cli.checks.certificate, cli.checks.configurations, cli.checks.descheduler,
+cli.checks.guards, cli.checks.guesses, cli.checks.nodes, cli.checks.policy_references, cli.checks.replicas, cli.checks.result.
 """
 
 import json

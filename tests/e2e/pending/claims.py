@@ -174,7 +174,7 @@ CLAIMS = [
     unmatched("80 GiB of devices that have 40", {"capacity": {"memory": {"value": "40960Mi"}}}, f'{MEMORY}.compareTo(quantity("80Gi")) >= 0', f'{MEMORY}.compareTo(quantity("40Gi")) >= 0', "capacity"),
     unmatched("a driver that is too old", attributes(driver={"version": "560.35.3"}), f'{DRIVER}.isGreaterThan(semver("570.0.0"))', f'!{DRIVER}.isGreaterThan(semver("570.0.0"))', "attributes"),
     lacking(
-        "two devices that are to be of one NUMA node", "claim c: 2 devices of gpu.example.com wanted, at most 1 free on a node: not on node p-a",
+        "two devices that are to be of one NUMA node", "claim c: 2 devices of gpu.example.com wanted, all of one gpu.example.com/numa, at most 1 free on a node: not on node p-a",
         offered(attributes(numa={"int": 0}), attributes(numa={"int": 1})), asking("c", exactly(count=2), constraints=[{"matchAttribute": "gpu.example.com/numa"}]),
         fix=another(asking("cc")), advises="ask for at most 1 in a new claim",
     ),

@@ -149,7 +149,7 @@ WORKLOADS = [
     not_made(
         "a quota of CPU (eidf-epcc-cluster#26)", "quotaExceeded", "quota cpus: requests.cpu=0 used, requests.cpu=8 asked for, requests.cpu=4 at most",
         deployment("waits", container=asking({GPU: "1", "cpu": "8"})), template(containers=[asking({GPU: "1", "cpu": "4"})]), quota("cpus", requests_cpu="4"),
-        advises="ask for less",
+        advises="ask for 4 cpu at most",
     ),
     not_made(
         "a quota of pods", "quotaExceeded", "quota pods: pods=1 used, pods=1 asked for, pods=1 at most", deployment("waits"),
@@ -176,11 +176,11 @@ WORKLOADS = [
         "a suspended Job", "suspended", "spec.suspend is true: its pods are made when it is resumed", one(), suspended(), fix=resumed, about="job/waits",
     ),
     Case(
-        "a Job that Kueue holds", "queued", 'Kueue has not admitted it from queue "team"', one(), suspended(**{"kueue.x-k8s.io/queue-name": "team"}),
+        "a Job that Kueue is to start, which is not there", "queued", 'nobody starts it: Kueue is to admit it from queue "team"', one(), suspended(**{"kueue.x-k8s.io/queue-name": "team"}),
         fix=resumed, about="job/waits",
     ),
     Case(
-        "a gate of Kueue", "queued", 'Kueue has not admitted it from queue "team"', one(),
+        "a gate of Kueue", "queued", 'nobody starts it: Kueue is to admit it from queue "team"', one(),
         pod("waits", schedulingGates=[{"name": "kueue.x-k8s.io/admission"}], labels={"kueue.x-k8s.io/queue-name": "team"}), "non-empty scheduling gates", ungated,
     ),
     Case(

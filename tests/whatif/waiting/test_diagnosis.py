@@ -43,6 +43,11 @@ def by(kind: str, name: str, uid: str, made: Json) -> Json:
     return made | {"metadata": made["metadata"] | {"ownerReferences": [reference]}}
 
 
+def of_kueue(kind: str, name: str) -> Json:
+    """What Kueue makes of an object that it is to start."""
+    return obj("KueueWorkload", "w", metadata={"ownerReferences": [{"kind": kind, "name": name}]})
+
+
 def event(kind: str, name: str, message: str) -> Json:
     about = {"kind": kind, "namespace": "team", "name": name}
     return obj("Event", f"e-{name}", involvedObject=about, reason="FailedCreate", message=message)
@@ -199,13 +204,15 @@ def test_whether_a_class_is_the_default_is_read(tmp_path: Path, default: str, mo
 
 def test_a_gate_of_kueue_names_no_queue_that_is_not_known(tmp_path: Path) -> None:
     gated = waiting(schedulingGates=[{"name": "kueue.x-k8s.io/admission"}])
-    assert answer(tmp_path, node("n"), gated).causes[0].text == "Kueue has not admitted it"
+    of = of_kueue("Pod", "waits")
+    assert answer(tmp_path, node("n"), gated, of).causes[0].text == "Kueue has not admitted it"
 
 
 def test_the_queue_of_a_gated_pod_is_that_of_what_made_it(tmp_path: Path) -> None:
     train = obj("JobSet", "train", metadata={"uid": "s", "labels": {KUEUE: "gpus"}})
     gated = waiting(schedulingGates=[{"name": "kueue.x-k8s.io/admission"}, {"name": "kueue.x-k8s.io/topology"}])
-    causes = answer(tmp_path, node("n"), train, by("JobSet", "train", "s", gated)).causes
+    made, of = by("JobSet", "train", "s", gated), of_kueue("JobSet", "train")
+    causes = answer(tmp_path, node("n"), train, made, of).causes
     assert [each.text for each in causes if each.cause in ("queued", "schedulingGate")] == [
         'Kueue has not admitted it from queue "gpus"'
     ]
@@ -243,7 +250,7 @@ def test_a_suspended_job_is_resumed_by_who_made_it(
     for kind, name in above:
         objects[-1] = by(kind, name, f"{kind}-uid", objects[-1])
         objects.append(obj(kind, name, metadata={"uid": f"{kind}-uid", "labels": labels}))
-    (found,) = answers(snapshot(tmp_path, *objects), load_policy(), None)
+    (found,) = answers(snapshot(tmp_path, *objects, of_kueue("JobSet", "train")), load_policy(), None)
     assert found.causes[0].text.endswith(text)
     assert found.causes[0].fix.startswith(fix)
 
@@ -263,8 +270,12 @@ def test_what_is_suspended_is_found_by_its_name(tmp_path: Path, kind: str, spec:
     resume = "kubectl", "patch", name, "--type", "merge", "-p", patch, "-n", "team"
     assert found.causes == [Cause.of("suspended", text, Fix("resume it", resume))]
     queued = obj(kind, "fit", spec, metadata={"labels": {KUEUE: "gpus"}})
-    (found,) = asked(snapshot(tmp_path, queued), load_policy(), "team", name).answers
+    (found,) = asked(snapshot(tmp_path, queued, of_kueue(kind, "fit")), load_policy(), "team", name).answers
     assert [each[:2] for each in found.causes] == [("queued", 'Kueue has not admitted it from queue "gpus"')]
+    (found,) = asked(snapshot(tmp_path, queued, of_kueue(kind, "other")), load_policy(), "team", name).answers
+    nobody = 'nobody starts it: Kueue is to admit it from queue "gpus", and has made no Workload of it'
+    assert [each[:2] for each in found.causes] == [("queued", nobody)]
+    assert found.causes[0].fixes[0] == Fix("resume it", resume)
 
 
 @pytest.mark.parametrize(

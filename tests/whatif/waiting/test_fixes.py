@@ -53,6 +53,10 @@ DEAD = {"labels": {"nvidia.com/gpu.present": "true", "nvidia.com/gpu.count": "8"
             [node("a", product=A100), waiting(nodeSelector={PRODUCT: "NVIDIA-H200"})],
             "nodeSelector", True, f"set spec.nodeSelector[{PRODUCT}] to {A100}: node a could take it then ({A100}), or add such a node", id="a model that no node has is no label to add",
         ),
+        pytest.param(
+            [node("a", 1, mig={"1g.10gb": 7}), waiting()],
+            "unknownResource", True, "ask for nvidia.com/mig-1g.10gb in place of nvidia.com/gpu: these are slices of GPUs", id="a slice is no GPU",
+        ),
     ],
 )  # fmt: skip
 def test_a_fix_is_marked_if_the_pod_would_run(

@@ -8,6 +8,7 @@ from collections.abc import Iterator
 from typing import Final
 
 from webhook.cli.checks import (
+    budgets,
     certificate,
     configurations,
     descheduler,
@@ -56,7 +57,7 @@ CHECKS: Final = (
     Check("sameNames", ("Node",), nodes.same_names),
     Check("twoStacks", ("Node", "ResourceSlice"), nodes.two_stacks),
     Check("decisions", ("Namespace", "Pod"), nodes.decisions),
-    Check("budgets", ("Pod", "PodDisruptionBudget"), nodes.budgets),
+    Check("budgets", ("Pod", "PodDisruptionBudget"), budgets.budgets),
 )
 """In the order in which results are printed."""
 _GRANT: Final = "ask for it; docs/rights.md has ClusterRoles with all that doctor reads"

@@ -7,7 +7,7 @@ import numpy as np
 
 from webhook.cli.checks.result import All, broken, ok, opted_in, warn
 from webhook.kube.gpus import DIVIDED, vendor
-from webhook.kube.pod import FINISHED, Pod, is_zero
+from webhook.kube.pod import is_zero
 from webhook.kube.record import record_of
 from webhook.kube.taints import KEEPS_AWAY
 from webhook.policy.model import Policy
@@ -15,8 +15,6 @@ from webhook.text import listed, plural
 from webhook.vendors.catalogue import taints
 from webhook.whatif.cluster.report import asks_for_gpus, gpu_nodes, healths, stays
 from webhook.whatif.cluster.snapshot import Snapshot
-from webhook.whatif.disruption import CREATE_BUDGET, Budgets
-from webhook.whatif.names import Names
 
 
 def health(snapshot: Snapshot, policy: Policy) -> All:
@@ -115,21 +113,3 @@ def decisions(snapshot: Snapshot, policy: Policy) -> All:
         return f"{pods_text}, all with a decision"
     step = "gpu-admission policy diff says what the rules would say of them"
     return [warn(f"{len(without)} of {pods_text} have no decision", step)]
-
-
-def budgets(snapshot: Snapshot, policy: Policy) -> All:
-    """A drain of nodes may not evict all replicas at once of a workload that serves."""
-    names, found, replicas = Names(snapshot), Budgets(snapshot), dict[str, list[Pod]]()
-    for pod in snapshot.of("Pod"):
-        if record_of(pod) and pod["status"].get("phase") not in FINISHED and asks_for_gpus(pod, policy):
-            replicas.setdefault(names.top(pod), []).append(pod)
-    without = []
-    for name, pods in sorted(replicas.items()):
-        record = record_of(pods[0])
-        serves = policy.spreads(str(record.get("profile")), str(record.get("class")))
-        if found.lacks(pods[0], len(pods), serves=serves):
-            without.append(name)
-    if without:
-        text = f"{plural(len(without), 'service')} without a PodDisruptionBudget, so that a drain of nodes may evict all pods"
-        return [warn(f"{text}: {listed(without, 5)}", CREATE_BUDGET)]
-    return "services of several GPU pods have one"

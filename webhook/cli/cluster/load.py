@@ -25,7 +25,7 @@ from webhook.feeds.access import SERVICE_ACCOUNT, Access, always, from_kubeconfi
 from webhook.feeds.api import Api
 from webhook.feeds.file import documents_in, objects_in
 from webhook.feeds.tasks import together
-from webhook.kube.kinds import KINDS, Kind
+from webhook.kube.kinds import KINDS, OTHERS, Kind
 from webhook.kube.pod_schema import INTEGER, POD, QUANTITIES, SELECTOR, STRING, STRINGS, Schema, conform
 from webhook.text import quoted
 from webhook.whatif.cluster.measured import Measured
@@ -190,10 +190,22 @@ async def _list(
                 return
             except ApiError as in_namespace:
                 error = in_namespace
+        if error.status == _FORBIDDEN and name in OTHERS and not await _is_served(api, kind):
+            into.objects[name] = []
+            return
         if error.status in (_FORBIDDEN, _UNKNOWN_USER) and name not in needed:
             into.missing[name] = _forbidden(kind, into.only_in(name) or _ALL)
             return
         raise BadInput(_why(error, name)) from None
+
+
+async def _is_served(api: Api, kind: Kind) -> bool:
+    """Whether the API server has the group of a kind, which everybody may ask: who may not list it is not told so."""
+    try:
+        await api.get(kind.group.rpartition("/")[0])
+    except ApiError as error:
+        return error.status != _ABSENT
+    return True
 
 
 def giver(kinds: Iterable[str]) -> str:

@@ -10,11 +10,9 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 from typing import Any, Final, NamedTuple
 
-from webhook.kube.gates import GATES, KUEUE_ADMISSION
 from webhook.kube.pod import Pod
 from webhook.placement.constraints import Mask
-from webhook.text import quoted
-from webhook.whatif.commands import Command, kubectl, with_command
+from webhook.whatif.commands import Command, with_command
 
 
 class Fix(NamedTuple):
@@ -85,6 +83,9 @@ class Cause(NamedTuple):
         return {**said, "then": self.then, "elsewhere": self.elsewhere}
 
 
+ROLLOUT: Final = Fix("let the old ones go first: strategy Recreate or maxSurge 0")
+
+
 class NodeCheck(NamedTuple):
     """The result of one filter of the scheduler: the nodes that it excludes, by row. See `placement.feasible`."""
 
@@ -114,21 +115,16 @@ CAUSES: Final = (
 _RANK: Final = {word: at for at, word in enumerate(CAUSES)}
 
 
-def queued(queue: str, namespace: str) -> Cause:
-    """The cause for a pod or workload that Kueue holds back."""
-    look = Fix("see what its Workload waits for", kubectl("describe", GATES[KUEUE_ADMISSION].seen, namespace=namespace))
-    return Cause.of("queued", f"Kueue has not admitted it{f' from queue {quoted(queue)}' if queue else ''}", look)
-
-
 def ordered(causes: list[Cause]) -> list[Cause]:
     """First the causes for which the scheduler looks at no node, then those of nodes that are for the pod; among these first
     the causes but for which a node would take it."""
     first = _RANK["unknownResource"]
 
-    def key(cause: Cause) -> tuple[bool, bool, bool, bool, int, int]:
+    def key(cause: Cause) -> tuple[bool, bool, bool, bool, bool, int, int]:
         rank = _RANK[cause.cause]
         return (
             rank >= first,
+            cause.cause != "unknownResource",  # whatever is done about others
             cause.elsewhere,
             not (cause.helps or (cause.alone and not cause.then)),
             not cause.nodes,

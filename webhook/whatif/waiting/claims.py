@@ -37,8 +37,8 @@ _TEMPLATED: Final = "claim of template "
 _FAILS: Final = re.compile(r"(selector #\d+ on device \S+): CEL runtime error: (.+)", re.DOTALL)
 """How the scheduler says that an expression fails on a device, so that it looks at no node (dra allocator)."""
 _LOOK: Final = Fix("see what the devices are", kubectl("get", "resourceslices", "-o", "yaml"))
-_MAX_WAITS: Final = 3
-"""Maximum number of pods for whose end to wait that are named."""
+_MAX_WAITS = _MAX_NAMED = 3
+"""Maximum number of pods for whose end to wait, and of attributes whose values are told."""
 _MAX_TRIED: Final = 50
 """Of so many pods that have devices it is looked at what their end would leave."""
 
@@ -61,6 +61,14 @@ class _Request(NamedTuple):
     def changed(self) -> str:
         """Where its author changes what it asks for: a claim cannot be changed."""
         return "in the template, and create the pod again" if self.who.startswith(_TEMPLATED) else "in a new claim"
+
+    @property
+    def alike(self) -> str:
+        """What its devices must have in common, or must not: ", all of one gpu.example.com/model"."""
+        how = [
+            ("each of another" if each.distinct else "all of one", each.attribute) for each in self.claim.constraints
+        ]
+        return "".join([f", {words} {bare(attribute)}" for words, attribute in how if self.devices > 1])
 
     @property
     def devices(self) -> int:
@@ -200,7 +208,7 @@ def _short(case: Case, request: _Request, off: Mask, alone: Mask, *, sole: bool)
     s, number, nobody = case.situation, request.devices, np.zeros_like(alone)
     alone = alone if sole else nobody
     most, free = (request.most(s, off, free=each) for each in (False, True))
-    asked = f"{request.who}: {plural(number, 'device')} of {bare(request.device_class)} wanted"
+    asked = f"{request.who}: {plural(number, 'device')} of {bare(request.device_class)} wanted{request.alike}"
     of_class = s.snapshot.state.device_requests.class_selectors(request.device_class) or ()
     if most < number and request.most(s, off, free=False, tolerations=_ANY_TAINT) > most:
         keys = listed(map(bare, s.devices.taints(off)), 3)
@@ -213,7 +221,8 @@ def _short(case: Case, request: _Request, off: Mask, alone: Mask, *, sole: bool)
     elif not request.most(s, s.alive, free=False, enough=1):
         wanted = listed([f"«{bare(each)}»" for each in request.own], 3) or "the capacity that it asks for"
         correct = _LOOK._replace(words=f"correct the selector {request.changed}; what devices have")
-        yield s.cause("noDevice", f"{asked}, and no device matches {wanted}", off, nobody, correct)
+        text = f"{asked}, and no device matches {wanted}{_values(case, request)}"
+        yield s.cause("noDevice", text, off, nobody, correct)
     else:
         text = f"{asked}, at most {free} free on a node: not on {s.where(off)}"
         less = f"at most {free or most}" if sole else "fewer"
@@ -226,6 +235,14 @@ def _short(case: Case, request: _Request, off: Mask, alone: Mask, *, sole: bool)
             waits = _waits(case, request, off)
             waits = waits if waits or fewer else [Fix("wait for a claim to be released")]
             yield s.cause("noDevice", text, off, alone, *waits, *fewer)
+
+
+def _values(case: Case, request: _Request) -> str:
+    """What devices have of the attributes and capacities that the selectors of a request read."""
+    view = case.situation.snapshot.state.view(case.situation.snapshot.taken)
+    found = dict([each for expression in request.own for each in view.device_values(expression) if each[1]])
+    said = [f"{bare(name)}: {listed(values)}" for name, values in [*found.items()][:_MAX_NAMED]]
+    return f"; devices have {'; '.join(said)}" if said else ""
 
 
 def _waits(case: Case, request: _Request, nodes: Mask) -> list[Fix]:

@@ -17,6 +17,7 @@ from webhook.placement.constraints import Mask
 from webhook.placement.placer import Placer
 from webhook.text import bare, listed
 from webhook.whatif import offline
+from webhook.whatif.cluster.report import gpus_of
 from webhook.whatif.cluster.snapshot import created
 from webhook.whatif.commands import kubectl
 from webhook.whatif.verdict import verdict
@@ -88,6 +89,7 @@ class Diagnosis:
         """`work`: how many nodes and pods on them may be looked at to try fixes. One signature costs each of them a few times."""
         self.situation = situation
         self._known: dict[bytes, Findings] = {}
+        self._uncreated = 0
         size = len(situation.alive) + sum(map(len, situation.pods_on.values()))
         self._max_tried = max(1, int(min(_MAX_TRIED, work // max(1, size))))
 
@@ -112,6 +114,16 @@ class Diagnosis:
         elif not message and s.snapshot.taken - (created(pod) or s.snapshot.taken) > _LOOKS_AFTER:
             causes = [_unseen(pod) if cause.cause == "fitsNow" else cause for cause in causes]
         return Findings(causes, [*found.notes, *notes.autoscaler(s, pod, found.causes)], message)
+
+    def uncreated(self, pods: list[Pod], causes: list[Cause]) -> Findings:
+        """The causes for which these equal pods are not created, with the fixes tried. `pods`: [] if they are not known."""
+        if not pods or self.situation.snapshot.missing.keys() & {"Node", "Pod"}:
+            return Findings(causes, [])
+        self._uncreated += 1
+        if self._uncreated > self._max_tried:
+            return Findings(causes, [UNTRIED])
+        case = Case(self.situation, pods[0])
+        return Findings(self.for_all(pods, [_tried(case, cause) for cause in causes]), [])
 
     def for_all(self, pods: list[Pod], causes: list[Cause]) -> list[Cause]:
         """The causes of the first of these equal pods. A fix that is enough for it says for how many there is room then, if not
@@ -145,7 +157,7 @@ class Diagnosis:
             *notes.limit_range(pod, causes),
             *([] if tried else [UNTRIED]),
         ]
-        return Findings(causes, [*notes.ahead(case), *notes.half_groups(case), *more])
+        return Findings(causes, [*notes.ahead(case), *notes.label_of_kueue(case), *notes.half_groups(case), *more])
 
 
 def _but_for(others: list[tuple[Reason, Cause]], causes: list[Cause]) -> list[Cause]:
@@ -197,7 +209,7 @@ def _tried(case: Case, cause: Cause) -> Cause:
             return cause._replace(fixes=(first, *cause.fixes[:at], *cause.fixes[at + 1 :]))
         if at == 0:
             then = why or "none of these nodes could take it"
-    return cause._replace(then=then)
+    return cause._replace(then=then or cause.then)
 
 
 def _with(case: Case, fix: Fix, *, why: bool) -> tuple[Mask, str, str]:
@@ -251,9 +263,11 @@ def _named(pod: Pod) -> dict[str, Any]:
 
 def _with_place(case: Case, cause: Cause, fix: Fix, able: Mask) -> str:
     """The words of a fix; of one that changes what nodes are wished for with the nodes that could take the pod then, and their
-    GPUs."""
+    GPUs; of another one that these are parts of GPUs, if others are whole."""
     if cause.cause not in ("nodeSelector", "nodeAffinity"):
-        return fix.words
+        s, names = case.situation, gpus_of(case.pod, case.situation.policy)
+        said = [f"{parts} there" for name in names if (parts := s.parts(able, name)) and not s.parts(s.alive, name)]
+        return "; ".join([fix.words, *said])
     gpus = case.situation.models(able)
     return f"{fix.words}: {case.situation.where(able)} could take it then{f' ({gpus})' if gpus else ''}"
 
@@ -330,7 +344,7 @@ def becomes(situation: Situation, pod: Pod, *, everywhere: bool = False) -> tupl
     """The pod as it would be stored if it were created now, and why it would be refused; "" if it would not be. `everywhere`: if
     its namespace had opted in. No node is chosen."""
     snapshot = situation.snapshot
-    (read,) = offline.documents(orjson.dumps(offline.as_submitted(pod)), pod["metadata"]["name"])
+    (read,) = offline.documents(orjson.dumps(offline.as_submitted(pod)), pod["metadata"].get("name", "pod"))
     if isinstance(read, BadInput):
         return pod, str(read)
     view, placer = snapshot.state.view(snapshot.taken), Placer(snapshot.state)

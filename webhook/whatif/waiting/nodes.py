@@ -192,8 +192,8 @@ def _instead(
 ) -> tuple[str, tuple[str, str] | None, tuple[str, ...]]:
     """Of an expression in `field` that no node matches: «; nearest: …», what nodes have that is most like it; the label to ask
     for in its place, None: no label; and the fixes, that first. `alone`: the nodes that nothing else excludes."""
-    key, near, label = bare(wrong.key), _alike(case, wrong), None
-    values = _known_values(case, wrong.key, _but_for(case, wrong))
+    key, near, label, rows = bare(wrong.key), _alike(case, wrong), None, _but_for(case, wrong)
+    values = _known_values(case, wrong.key, rows)
     shown = "=".join(map(bare, filter(None, near or ())))
     said = f"; nearest: {shown}" if near else ""
     said = (
@@ -212,7 +212,7 @@ def _instead(
             (f"write another number in {field}" if _numbered(case, wrong) else f"remove it from {field}", fits),
         )
     if values and wrong.values and (near is None or near[0] == wrong.key):
-        close = _closest(wrong.values[0], _known_values(case, wrong.key, alone) or values)
+        close = _closest(wrong.values[0], _known_values(case, wrong.key, alone & rows) or values)
         label, fix = (wrong.key, near[1] if near else close), f"set {field} to "
         fix += bare(label[1])
     elif near:

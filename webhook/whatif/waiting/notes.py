@@ -6,7 +6,8 @@ from collections.abc import Iterable, Iterator
 from typing import Final, NamedTuple
 
 from webhook.kube.leader_worker_set import INDEX, SET, SIZE
-from webhook.kube.pod import Pod, annotations_of, labels_of, priority_of
+from webhook.kube.owners import queue_of
+from webhook.kube.pod import KUEUE, Pod, annotations_of, labels_of, priority_of
 from webhook.kube.schedulers import queueing
 from webhook.kube.stores import full_name
 from webhook.placement.constraints import Mask
@@ -46,6 +47,13 @@ def ahead(case: Case) -> Iterator[str]:
         names = [full_name(pod) for pod in s.first_in_line[: _MAX_NAMED + 1]][:before]
         more = f" and {before - _MAX_NAMED} more" if before > _MAX_NAMED else ""
         yield f"ahead of it by priority: {plural(before, 'pod')} with GPUs ({', '.join(names[:_MAX_NAMED])}{more})"
+
+
+def label_of_kueue(case: Case) -> Iterator[str]:
+    """That the label of a queue does nothing."""
+    s = case.situation
+    if (queue := queue_of(case.pod, s.names_of.find(case.namespace))) and s.unknown_to_kueue(case.pod):
+        yield f"its label {KUEUE}={bare(queue)} does nothing here: Kueue has made no Workload of it"
 
 
 def half_groups(case: Case) -> Iterator[str]:

@@ -4,14 +4,13 @@ from collections.abc import Iterator
 
 from webhook.kube.gates import KUEUE_ADMISSION, gate_of
 from webhook.kube.other_gpus import KAI, asks_for_part
-from webhook.kube.owners import queue_of
 from webhook.kube.pod import SCHEDULER, annotations_of
 from webhook.kube.stores import full_name
 from webhook.text import bare, listed, nearest, plural, quoted
 from webhook.whatif.commands import kubectl
-from webhook.whatif.waiting.causes import Cause, Fix, queued
+from webhook.whatif.waiting.causes import Cause, Fix
 from webhook.whatif.waiting.gangs import lacking
-from webhook.whatif.waiting.situation import UNREAD, Case, with_spec
+from webhook.whatif.waiting.situation import UNREAD, Case, queued, with_spec
 from webhook.whatif.waiting.started import is_late
 
 
@@ -23,7 +22,7 @@ def prerequisites(case: Case) -> Iterator[Cause]:
         yield Cause.of("schedulerOther", text, "simplify its affinity and tolerations")
     gates = [gate["name"] for gate in spec.get("schedulingGates") or ()]
     if KUEUE_ADMISSION in gates:
-        yield queued(queue_of(case.pod, s.names_of.find(case.namespace)), case.namespace)
+        yield queued(s, case.pod, "create it again without that gate")
         gates = [name for name in gates if (gate := gate_of(name)) is None or gate.owner != "Kueue"]
     if gates:
         yield from [_gate(name, case.namespace) for name in gates]

@@ -9,6 +9,7 @@ from typing import Final
 import numpy as np
 
 from webhook.devices.source_kai import KAI
+from webhook.kube.gpus import vendor
 from webhook.kube.less import less, who_asks
 from webhook.kube.pod import Pod, controller_reference, priority_of
 from webhook.kube.pod_requests import counted_requests
@@ -20,7 +21,7 @@ from webhook.placement.feasible import BY_DRA, NO_GPU
 from webhook.text import amount_number, bare, listed
 from webhook.whatif.cluster.report import gpus_of
 from webhook.whatif.commands import kubectl
-from webhook.whatif.waiting.causes import Cause, Fix, NodeCheck
+from webhook.whatif.waiting.causes import ROLLOUT, Cause, Fix, NodeCheck
 from webhook.whatif.waiting.revisions import revision_of
 from webhook.whatif.waiting.situation import Case, Situation, failing
 from webhook.whatif.waiting.unoffered import unknown, without
@@ -60,12 +61,16 @@ def resources(case: Case) -> NodeCheck:
 
 
 def without_gpus(case: Case) -> Mask:
-    """Nodes without any GPU or device, if the pod asks for GPUs or claims devices."""
-    s = case.situation
-    if not (gpus_of(case.pod, s.policy) or case.wants.claims):
+    """Nodes without any GPU or device, if the pod asks for GPUs or claims devices; where some offer GPUs of a vendor that it asks
+    for, also those that offer others only."""
+    s, vendors = case.situation, {*map(vendor, gpus_of(case.pod, case.situation.policy))}
+    if not (vendors or case.wants.claims):
         return np.zeros_like(s.alive)
     by_label = np.array([gpus is None for gpus in s.gpus_at], bool)
     without: Mask = ~(s.nodes.with_gpus(s.policy.gpus) | s.devices.published | by_label)
+    offered = [{*map(vendor, gpus or ())} for gpus in s.gpus_at]
+    if any(map(vendors.intersection, offered)):
+        without |= np.array([bool(there) and vendors.isdisjoint(there) for there in offered], bool)
     return without
 
 
@@ -205,8 +210,7 @@ def _waits(case: Case, name: str, amount: int, off: Mask) -> tuple[str, list[Fix
     siblings = [pod for row in rows.tolist() for pod in s.pods_on.get(s.names[row], ()) if s.names_of.top(pod) == own]
     has = amount_number(name, sum([counted_requests(pod).amount(name) for pod in siblings]))
     older = any(revision_of(pod) not in ("", revision_of(case.pod)) for pod in siblings)
-    rollout = [Fix("let the old ones go first: strategy Recreate or maxSurge 0")] if older else []
-    return f"; its own workload, {bare(own)}, has {has} of them", rollout
+    return f"; its own workload, {bare(own)}, has {has} of them", [ROLLOUT] if older else []
 
 
 def _serves(pods: Iterable[Pod]) -> bool:

@@ -15,8 +15,10 @@ from webhook.devices.source_kai import KAI
 from webhook.devices.sources import SOURCES
 from webhook.devices.types import PUBLISHED, DeviceClaim
 from webhook.kube.gangs import gang_name
-from webhook.kube.gpus import GPU_KINDS
+from webhook.kube.gates import GATES, KUEUE_ADMISSION
+from webhook.kube.gpus import GPU_KINDS, PARTS
 from webhook.kube.kinds import KINDS
+from webhook.kube.owners import queue_of
 from webhook.kube.pod import Pod, controller_reference, priority_of
 from webhook.kube.pod_requests import PodRequests, counted_requests
 from webhook.kube.schedulers import queueing
@@ -27,7 +29,7 @@ from webhook.policy.model import Policy
 from webhook.text import bare, listed, nearest, plural, quoted
 from webhook.whatif.cluster.devices import PodGpus
 from webhook.whatif.cluster.report import gpus_of, has_gpus, health_of, healths, pool_of
-from webhook.whatif.cluster.snapshot import Object, Snapshot, creation_timestamp, seconds
+from webhook.whatif.cluster.snapshot import Object, Snapshot, created, creation_timestamp, seconds
 from webhook.whatif.commands import kubectl
 from webhook.whatif.disruption import Budgets
 from webhook.whatif.names import Names
@@ -37,6 +39,8 @@ from webhook.whatif.waiting.free_gpus import FreeGpus
 from webhook.whatif.waiting.gpu_groups import GpuGroups, as_bound
 
 _MAX_NAMED: Final = 3
+_ADMITS_AFTER: Final = 60.0
+"""Seconds after which Kueue, if it runs, has made the Workload of what is new."""
 UNREAD: Final = Constraints((), (), (), frozenset())
 """Of a pod that states more constraints than this program reads: no node matches them."""
 
@@ -176,6 +180,18 @@ class Situation:
         """The events about an object, newest first."""
         return self._events.get((kind, obj["metadata"].get("namespace") or "", obj["metadata"]["name"]), [])
 
+    def unknown_to_kueue(self, obj: Object) -> bool:
+        """Whether there is no Workload of an object, nor of what made it: Kueue is not installed, does not run or does not manage
+        it. False if it is not known."""
+        here = obj["metadata"]["namespace"]
+        if self.snapshot.lacks("KueueWorkload", here):
+            return False
+        made = [each["metadata"] for each in self.snapshot.of("KueueWorkload")]
+        owners = [of for each in made if each["namespace"] == here for of in each.get("ownerReferences") or ()]
+        known = {f"{of['kind'].lower()}/{of['name']}" for of in owners}
+        late = self.snapshot.taken - created(obj) > _ADMITS_AFTER
+        return known.isdisjoint(self.names_of.of(obj)) and (late or not made)
+
     def domains(self, key: str) -> tuple[NDArray[np.int32], list[str]]:
         """The topology domain of each row: a number for each value of this node label, 0 without it; and the values by their
         numbers."""
@@ -208,6 +224,13 @@ class Situation:
         ones = {GPU_KINDS[one] for one in columns.one[rows].tolist()}
         how = "" if "whole" in ones else "in slices" if ones == {"slice"} else "shared by several pods"
         return listed([*names, *([how] if len(rows) and how else [])], 4)
+
+    def parts(self, mask: Mask, resource: str) -> str:
+        """What several of a resource are on these nodes, if they are no whole GPUs on any: "shares of GPUs"; else ""."""
+        kind = self.policy.gpus.kind(resource)
+        offer = mask & (self.capacity.get(resource, np.zeros_like(mask)) > 0)
+        ones = {self.nodes.one_of(name, resource).kind if kind == "whole" else kind for name in self.named(offer)}
+        return " or ".join([words for one, words in PARTS.items() if one in ones]) if ones <= PARTS.keys() else ""
 
     def matching(self, terms: Iterable[Term]) -> Mask:
         """The rows whose nodes match one of these terms of a node selector, whether they are alive or not."""
@@ -345,12 +368,28 @@ def absent(
     hint = f"; nearest: {bare(near)}" if near else f"; there are {listed(map(bare, known))}" if known else ""
     create: Fix | str = "create it"
     if kind == "ServiceAccount":
-        create = Fix("create it", kubectl("create", "serviceaccount", name, namespace=namespace))
+        create = Fix(
+            "create it",
+            kubectl("create", "serviceaccount", name, namespace=namespace),
+            pod=named and named(name),  # nothing else of it counts
+        )
     fixes = [create]
     if near:
         fixes.insert(0, Fix(f"name {bare(near)} in place of {bare(name)}", pod=named and named(near)))
     text = f"{lacks}{kind} {quoted(name)} does not exist{f' in {within}' if within else ''}{of}{hint}"
     return Cause.of(word, text, *fixes)
+
+
+def queued(s: Situation, obj: Object, resume: Fix | str) -> Cause:
+    """The cause for a pod or workload that Kueue is to start. `resume`: what starts it where Kueue does not."""
+    namespace = obj["metadata"]["namespace"]
+    queue = queue_of(obj, s.names_of.find(namespace))
+    queue = f" from queue {quoted(queue)}" if queue else ""
+    if s.unknown_to_kueue(obj):
+        text = f"nobody starts it: Kueue is to admit it{queue}, and has made no Workload of it"
+        return Cause.of("queued", text, resume, "install Kueue, or see whether it runs and manages the namespace")
+    look = Fix("see what its Workload waits for", kubectl("describe", GATES[KUEUE_ADMISSION].seen, namespace=namespace))
+    return Cause.of("queued", f"Kueue has not admitted it{queue}", look)
 
 
 def failing(s: Situation, checks: Iterable[Check]) -> Mask:

@@ -42,6 +42,8 @@ def unknown(case: Case, name: str, mask: Mask, alone: Mask) -> Iterator[Cause]:
     elif near:
         other = vendor(near) != vendor(name) and None not in map(s.policy.gpus.kind, (near, name))
         words = f"ask for {bare(near)} in place of {bare(name)}{', if its image is for these GPUs' if other else ''}"
+        if s.policy.gpus.kind(name) == "whole" and (parts := s.parts(s.alive, near)):
+            words = f"{words}: these are {parts}"
         fixes = (Fix(words, pod=_asking(case.pod, near, name)),)
     else:
         fixes = (f"install what offers {bare(name)}", "add nodes that have it")

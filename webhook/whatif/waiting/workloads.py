@@ -1,20 +1,25 @@
 """Finds workloads without their pods, and why: a quota, a LimitRange, a webhook, a missing object, a field of their own."""
 
 import re
-from collections.abc import Iterator, Sequence
-from typing import Any, Final
+from collections.abc import Iterator, Mapping, Sequence
+from functools import partial
+from typing import Any, Final, NamedTuple
 
 import orjson
 
 from webhook.admission.events import REFUSED
+from webhook.kube.less import each_at_most, less
 from webhook.kube.owners import controllers, queue_of
+from webhook.kube.pod import Pod, controller_reference
 from webhook.kube.suspended import FIELDS, finished, suspended, suspended_groups
-from webhook.text import bare, listed, plural, printable, quoted
+from webhook.text import amount_number, bare, listed, plural, printable, quoted
 from webhook.whatif.cluster.release import NAME
 from webhook.whatif.cluster.snapshot import Object, condition, created
 from webhook.whatif.commands import kubectl
-from webhook.whatif.waiting.causes import Cause, Fix, queued
-from webhook.whatif.waiting.situation import Situation, absent, last_seen
+from webhook.whatif.waiting.causes import ROLLOUT, Cause, Fix
+from webhook.whatif.waiting.free_devices import again
+from webhook.whatif.waiting.quotas import Quota, Quotas, amount_of, over_quota
+from webhook.whatif.waiting.situation import Situation, absent, last_seen, queued, with_spec
 
 _QUOTA: Final = re.compile(r"exceeded quota: (\S+), requested: (.+?), used: (.+?), limited: (.+)")
 _UNSTATED: Final = re.compile(r"failed quota: (\S+): must specify (\S+)")
@@ -27,33 +32,59 @@ _ABSENT: Final = (
     ("priorityClassMissing", "PriorityClass", re.compile(r"no PriorityClass with name (\S+) was found")),
     ("runtimeClassMissing", "RuntimeClass", re.compile(r'RuntimeClass "([^"]+)" not found')),
 )
+_MOST: Final = re.compile(r"maximum (\S+) usage per (Container|Pod) is ([^\s,]+), but")
 _LIMITS: Final = re.compile(r"\b(?:maximum|minimum) .* (?:usage|limit)|LimitRange|limit to request ratio")
 _CREATION: Final = re.compile(r"^(?:FailedCreate|FailedToCreate|PodCreateError|CreateFailed)")
 _CREATED: Final = re.compile(r"^(?:Created|SuccessfulCreate)")
 _THERE: Final = re.compile(r'"([^"]+)" already exists')
 _OBJECT: Final = re.compile(r"[a-z0-9](?:[-a-z0-9.]*[a-z0-9])?")
 _MAX_LINE: Final = 500
+_MAX_PODS: Final = 100
+"""Of so many pods that are not created it is asked whether there is room for them."""
 _FRESH: Final = 3600.0
 """Seconds for which an Event of a controller counts: it tries again, and says so again."""
 _MAX_MESSAGE: Final = 300
+_MADE_ALIKE: Final = ("ReplicaSet", "Deployment", "StatefulSet", "Job", "CronJob")
 _KINDS: Final = ("ReplicaSet", "Job", "StatefulSet", "DaemonSet")
 
 
-def not_created(s: Situation, namespace: str | None) -> Iterator[tuple[str, str, list[Cause]]]:
-    """The workloads of a namespace (None: of all) that lack pods, if they are suspended or their controller says why: namespace,
-    name in the form that kubectl takes (replicaset/chat-5d8), and causes."""
+class Lacking(NamedTuple):
+    """A workload without its pods."""
+
+    namespace: str
+    name: str
+    """In the form that kubectl takes: `replicaset/chat-5d8`."""
+    causes: list[Cause]
+    pods: list[Pod] = []
+    """Those that it lacks, as its controller would submit them; [] if that is not known."""
+
+
+def not_created(s: Situation, namespace: str | None) -> Iterator[Lacking]:
+    """The workloads of a namespace (None: of all) that lack pods, if they are suspended or their controller says why."""
     for kind in [each for each in dict.fromkeys((*_KINDS, *FIELDS)) if each != "CronJob"]:
         for (here, name), obj in s.snapshot.named(kind).items():
             if namespace not in (None, here):
                 continue
+            of = f"{kind.lower()}/{name}"
             if causes := [*suspension(s, obj)]:
-                yield here, f"{kind.lower()}/{name}", causes
+                yield Lacking(here, of, causes, made_by(obj))
             elif (missing := _missing_pods(kind, obj)) > 0 and (message := _controller_message(s, kind, obj)):
                 lacks = f"{plural(missing, 'pod')} could not be created: "
-                yield here, f"{kind.lower()}/{name}", [refusal(s, here, lacks, message)]
+                pods = made_by(obj, missing)
+                cause = refusal(s, here, lacks, message, pods)
+                if cause.cause == "quotaExceeded" and _replaces_others(s, obj):
+                    cause = cause._replace(fixes=(*cause.fixes, ROLLOUT))
+                yield Lacking(here, of, [cause], pods)
 
 
-def refused_elsewhere(s: Situation, namespace: str | None) -> Iterator[tuple[str, str, list[Cause]]]:
+def _replaces_others(s: Situation, obj: Object) -> bool:
+    """Whether its Deployment has pods of an older revision."""
+    own = (controller_reference(obj) or {}).get("uid")
+    others = [each for each in s.snapshot.of("ReplicaSet") if each is not obj and each["status"].get("replicas")]
+    return own is not None and any((controller_reference(each) or {}).get("uid") == own for each in others)
+
+
+def refused_elsewhere(s: Situation, namespace: str | None) -> Iterator[Lacking]:
     """The same for workloads of other kinds, such as a PyTorchJob, a RayCluster or a Volcano Job, by the Events of their
     controllers or of this webhook, as long as nothing of theirs was created since.
 
@@ -93,7 +124,7 @@ def refused_elsewhere(s: Situation, namespace: str | None) -> Iterator[tuple[str
             cause = refusal(s, here, lacks, message)
             if event.get("reason") == REFUSED:
                 cause = Cause.of("refused", f"{lacks}{_printable(message)}", _correct(message))
-            yield here, bare(of), [cause]
+            yield Lacking(here, bare(of), [cause])
 
 
 def suspension(s: Situation, obj: Object) -> Iterator[Cause]:
@@ -113,41 +144,41 @@ def suspension(s: Situation, obj: Object) -> Iterator[Cause]:
 
 def _suspended(s: Situation, namespace: str, obj: Object, field: Sequence[str]) -> Cause:
     """Who resumes it: Kueue, if it or what made it is in a queue; what made it; else its author."""
-    find, says = s.names_of.find(namespace), f"{'.'.join(field)} is true: "
-    if queue := queue_of(obj, find):
-        return queued(queue, namespace)
+    find, says, own = s.names_of.find(namespace), f"{'.'.join(field)} is true: ", _resume(obj, field)
+    if queue_of(obj, find):
+        return queued(s, obj, own)
     if above := [*controllers(obj, find)]:
         kind, name, json = above[-1]
         top = f"{kind.lower()}/{name}"
         if json and (its := suspended(json)):
-            resume = _resume(kind, name, namespace, its)
+            resume = _resume(json, its)
             return Cause.of("suspended", f"{says}{bare(top)} is suspended too, and resumes it", resume)
         look = Fix("see why it has not", kubectl("describe", top, namespace=namespace))
         return Cause.of("suspended", f"{says}{bare(top)} resumes it", look)
-    resume = _resume(obj["kind"], obj["metadata"]["name"], namespace, field)
-    return Cause.of("suspended", f"{says}its pods are made when it is resumed", resume)
+    return Cause.of("suspended", f"{says}its pods are made when it is resumed", own)
 
 
-def _resume(kind: str, name: str, namespace: str, field: Sequence[str]) -> Fix:
+def _resume(obj: Mapping[str, Any], field: Sequence[str]) -> Fix:
     patch: Any = False
     for key in reversed(field):
         patch = {key: patch}
-    arguments = ("patch", f"{kind.lower()}/{name}", "--type", "merge", "-p", orjson.dumps(patch).decode())
-    return Fix("resume it", kubectl(*arguments, namespace=namespace))
+    name, namespace = f"{obj['kind'].lower()}/{obj['metadata']['name']}", obj["metadata"]["namespace"]
+    arguments = ("patch", name, "--type", "merge", "-p", orjson.dumps(patch).decode())
+    pods = made_by(obj) if obj["kind"] != "CronJob" else []  # it is not due then
+    return Fix("resume it", kubectl(*arguments, namespace=namespace), pod=next(iter(pods), None))
 
 
 def idle(obj: Object) -> Cause | None:
     """Why a workload has no pods though nothing refuses them: it has 0 replicas, is paused, has finished, or is not due. None if
     the object does not say."""
     spec, status, namespace = obj["spec"], obj["status"], obj["metadata"]["namespace"]
-    name = f"{obj['kind'].lower()}/{obj['metadata']['name']}"
+    name, pod = f"{obj['kind'].lower()}/{obj['metadata']['name']}", next(iter(made_by(obj)), None)
     if obj["kind"] == "CronJob":
         last = f"; the last was at {bare(status['lastScheduleTime'])}" if status.get("lastScheduleTime") else ""
         text = f"its next Job comes by its schedule, {quoted(spec.get('schedule'))}{last}"
         job = f"{obj['metadata']['name']}-now"
-        return Cause.of(
-            "noPods", text, Fix("or run it now", kubectl("create", "job", job, f"--from={name}", namespace=namespace))
-        )
+        run = kubectl("create", "job", job, f"--from={name}", namespace=namespace)
+        return Cause.of("noPods", text, Fix("or run it now", run, pod))
     if finished(obj):
         ends = [each for each in status.get("conditions") or () if each.get("status") == "True" and each.get("reason")]
         why = "".join(
@@ -160,11 +191,10 @@ def idle(obj: Object) -> Cause | None:
         return Cause.of("noPods", text, Fix("compare its template with the labels and taints of nodes", look))
     if spec.get("replicas") == 0:
         scale = kubectl("scale", name, "--replicas=1", namespace=namespace)
-        return Cause.of("noPods", "it is to have 0 replicas", Fix("scale it, or see what scales it", scale))
+        return Cause.of("noPods", "it is to have 0 replicas", Fix("scale it, or see what scales it", scale, pod))
     if obj["kind"] == "Deployment" and spec.get("paused") is True:
-        return Cause.of(
-            "noPods", "it is paused", Fix("resume it", kubectl("rollout", "resume", name, namespace=namespace))
-        )
+        resume = kubectl("rollout", "resume", name, namespace=namespace)
+        return Cause.of("noPods", "it is paused", Fix("resume it", resume, pod))
     return None
 
 
@@ -201,13 +231,23 @@ def _correct(message: str) -> str:
     )
 
 
-def refusal(s: Situation, namespace: str, lacks: str, message: str) -> Cause:
-    """The cause in a message of who could not create an object. `lacks`: how the text begins, which says what is missing."""
+def refusal(s: Situation, namespace: str, lacks: str, message: str, pods: Sequence[Pod] = ()) -> Cause:
+    """The cause in a message of who could not create an object. `lacks`: how the text begins, which says what is missing. `pods`:
+    what is not created, if it is known."""
+    pod = next(iter(pods), None)
     if match := _QUOTA.search(message):
         quota, asked, used, limited = match.groups()
         text = f"{lacks}quota {bare(quota)}: {bare(used)} used, {bare(asked)} asked for, {bare(limited)} at most"
         users = "resourceclaims" if "devices=" in limited else "pods"
-        return over_quota(text, quota, namespace, users, rest=used != limited)
+        known, then, fixes = s.snapshot.named("ResourceQuota").get((namespace, quota)), None, tuple[Fix, ...]()
+        if (
+            pod
+            and known
+            and {each.partition("=")[0] for each in limited.split(",")} <= Quota.of(known).lacks(pod).keys()
+        ):
+            fixes, then = Quota.of(known).fixes(quota, pod, len(pods)), Quotas(s.snapshot, but=quota).take(pod)
+        cause = over_quota(text, quota, namespace, () if then else fixes, users, rest=used != limited)
+        return cause._replace(then=then.text) if then else cause
     if match := _UNSTATED.search(message):
         quota, names = bare(match[1]), listed([bare(name) for name in match[2].split(",")])
         text = f"{lacks}quota {quota} wants every container to state {names}"
@@ -228,19 +268,40 @@ def refusal(s: Situation, namespace: str, lacks: str, message: str) -> Cause:
         return Cause.of("refused", text, "correct the pod template", "ask who keeps that policy")
     for word, kind, pattern in _ABSENT:
         if match := pattern.search(message):
-            return absent(s, namespace, word, kind, match[1], lacks=lacks)
+            return absent(
+                s, namespace, word, kind, match[1], lacks=lacks, named=partial(_naming, pod, kind) if pod else None
+            )
     text = f"{lacks}{_printable(message)}"
     if _LIMITS.search(message):
         look = kubectl("describe", "limits", namespace=namespace)
-        return Cause.of("limitRange", text, Fix("ask for what the LimitRange allows", look))
+        return Cause.of("limitRange", text, *_within(pod, message), Fix("ask for what the LimitRange allows", look))
     return Cause.of("notCreated", text, "correct what it says; the controller tries again by itself")
 
 
-def over_quota(text: str, quota: str, namespace: str, users: str = "pods", *, rest: bool) -> Cause:
-    """The cause that a quota allows no more. `users`: what counts there, for kubectl. `rest`: whether something is left."""
-    ends = Fix("end what uses it", kubectl("get", users, namespace=namespace))
-    more = Fix("raise it", kubectl("edit", "quota", quota, namespace=namespace))
-    return Cause.of("quotaExceeded", text, *(["ask for less"] if rest else []), ends, more)
+def _naming(pod: Pod, kind: str, name: str) -> Pod:
+    """The pod that names this object of a kind."""
+    return with_spec(pod, **{f"{kind[0].lower()}{kind[1:]}Name": name})
+
+
+def _within(pod: Pod | None, message: str) -> list[Fix]:
+    """To ask for the most that a LimitRange allows, if the message says how much that is."""
+    if pod is None or (match := _MOST.search(message)) is None:
+        return []
+    resource, of, most = match.groups()
+    fewer = (each_at_most if of == "Container" else less)(pod, resource, amount_of(resource, most))
+    text = amount_number(resource, fewer.amount) if fewer else ""
+    return [Fix(f"ask for {text} {bare(resource)} at most{fewer.where}", pod=fewer.change(text))] if fewer else []
+
+
+def made_by(obj: Mapping[str, Any], pods: int = 1) -> list[Pod]:
+    """So many of the pods that a workload would make; [] if they are not alike, or its kind is none of Kubernetes' own."""
+    metadata, of = obj["metadata"], obj["spec"].get("jobTemplate", obj)["spec"].get("template")
+    if obj["kind"] not in _MADE_ALIKE or not of or obj["spec"].get("volumeClaimTemplates"):
+        return []
+    reference = {"kind": obj["kind"], "name": metadata["name"], "uid": metadata.get("uid"), "controller": True}
+    own = {**(of.get("metadata") or {}), "namespace": metadata["namespace"], "ownerReferences": [reference]}
+    names = [f"{metadata['name']}-{number}" for number in range(min(pods, _MAX_PODS))]
+    return [again({"metadata": {**own, "name": name, "uid": name}, "spec": of["spec"]}) for name in names]
 
 
 def _printable(text: str) -> str:
