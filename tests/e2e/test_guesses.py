@@ -79,9 +79,10 @@ async def test_a_pod_takes_the_place_of_a_pause_pod_that_came_while_it_waited(
     [
         pytest.param("CloneSet", "Always", "gpu-service", id="that run on"),
         pytest.param("TaskRun", "Never", "gpu-training", id="that finish"),
+        pytest.param("VirtualMachineInstance", "Never", "gpu-service", id="that is a machine"),
     ],
 )
-async def test_pods_of_a_controller_that_the_policy_does_not_name(
+async def test_pods_of_controllers_whose_templates_are_not_known(
     api: Api, team: str, nodes: MakeNodes, kind: str, restart: str, wanted: str
 ) -> None:
     await nodes([node("first", 1)])
@@ -121,6 +122,13 @@ async def test_a_cluster_that_may_grow_from_zero_says_nothing_about_gpus_that_ar
         return "gpuFits" not in await told()
 
     await wait_until(without, 120, "the webhook to know no node with GPUs")
+    await nodes([node("silent", 0, labels={"nvidia.com/gpu.present": "true"})])
+
+    async def sent_to_the_plugin() -> bool:
+        said = (await api.create(asked, team, dryRun="All")).warnings
+        return any(["silent has GPUs by its labels" in each and "the device plugin there" in each for each in said])
+
+    await wait_until(sent_to_the_plugin, 120, "the webhook to know the node whose device plugin is silent")
     await nodes([node("cloud", 0, provider="gce://project/zone/cloud")])
     await wait_until(grown, 120, "the webhook to know the node of a cloud")
     await nodes([node("other", 4, provider="gce://project/zone/other")])

@@ -243,6 +243,23 @@ def test_the_reason_says_what_is_short_and_where(made: Object, seen: str, wanted
     assert found.lasting is ("the largest node" in wanted), "an amount that no node has"
 
 
+@pytest.mark.parametrize("label", ["nvidia.com/gpu.product", "nvidia.com/gpu.present"])
+def test_gpus_that_only_labels_tell_of_are_for_the_device_plugin_to_list(label: str) -> None:
+    """Most who see no GPUs have them: https://github.com/NVIDIA/k8s-device-plugin/issues/33."""
+    on_no_node = "a resource that some node has: {} is on no node; {}"
+    nodes = [node("silent", 0, labels={label: "true"}), node("other", 0, labels={"nvidia.com/mig.capable": "false"})]
+    for known in (nodes, [*nodes, node("amd", 0, resources={"habana.ai/gaudi": "8"})]):
+        (found,) = unschedulable(state(known), pod("p"))
+        assert found.wanted == on_no_node.format("nvidia.com/gpu", "silent has GPUs by its labels, but lists none")
+        assert found.fix == "Ask those who run this cluster to look at the device plugin there"
+    (found,) = unschedulable(state(nodes), pod("p", 0, limits={"amd.com/gpu": "1"}))
+    assert found.wanted == on_no_node.format("amd.com/gpu", "no node has any")
+    nodes[1]["metadata"]["labels"][label] = "true"
+    of = state(nodes)
+    of.replace("resourceslices", [gpus_of("other", 4)], 0)
+    assert "silent has" in unschedulable(of, pod("p"))[0].wanted, "the other has them by DRA"
+
+
 @pytest.mark.parametrize("resource", ["nvidia.com/gpu", "nvidia.com/other"])
 def test_a_resource_that_a_device_class_serves_is_on_the_nodes_with_its_devices(resource: str) -> None:
     of = state([node("dra", 0), node("cpu", 0)])
@@ -376,14 +393,16 @@ def test_who_asks_for_what_is_said_fits(
 ) -> None:
     of = state([node(f"n{number}", **each) for number, each in enumerate(machines)])
     made = pod("p", containers=[container(f"c{at}", limits=each) for at, each in enumerate(asked)], overhead=overhead)
-    for reason in [each for each in unschedulable(of, made) if each.most]:
+    said = [each for each in unschedulable(of, made) if each.most]
+    for reason in said:
         if (change := less(made, reason.cause, reason.most)) is None:
             assert reason.fix == "Use another RuntimeClass: the overhead of this one is too much"
             return
         text = amount_number(reason.cause, change.amount)
         assert f"Ask for at most {text}" in reason.fix
         made = change.change(text)
-    assert not [each for each in unschedulable(of, made) if each.cause != "taint"]
+    # Where each amount is on some node, and none has all of them, no number is said.
+    assert not said or not [each for each in unschedulable(of, made) if each.cause != "taint"]
 
 
 @given(st.lists(st.one_of(_NODES, st.sampled_from(["a", "b", "c"])), max_size=12))

@@ -79,6 +79,7 @@ WITHOUT_TEMPLATES: list[tuple[str, str, dict[str, str], tuple[str, bool]]] = [
     ("kubeflow.org/Workspace", "StatefulSet", {"notebooks.kubeflow.org/workspace-name": "t"}, DEVELOP),
     ("workload.codeflare.dev/AppWrapper", "AppWrapper", {}, ("training", False)),
     ("grove.io/PodClique", "PodClique", {}, SERVE),
+    ("kubevirt.io/VirtualMachineInstance", "VirtualMachineInstance", {"kubevirt.io": "virt-launcher"}, SERVE),
 ]
 
 
@@ -123,7 +124,12 @@ def test_pods_without_a_template_that_is_read(
         pytest.param("Pod", "Never", "training", id="an executor of Spark, whose driver made it"),
         pytest.param("Workflow", "Never", "training", id="a step of Argo Workflows"),
         pytest.param("TaskRun", "Never", "training", id="a task of Tekton"),
-        pytest.param("VirtualMachineInstance", "Never", "training", id="a machine of KubeVirt"),
+        pytest.param(
+            "VirtualMachineInstance",
+            "Never",
+            "service",
+            id="a machine of KubeVirt, which runs until it is switched off",
+        ),
         pytest.param("EphemeralRunner", "OnFailure", "training", id="pods that end when they succeed"),
         pytest.param(None, "Always", "development", id="no controller"),
         pytest.param(None, "Never", "development", id="no controller, and it finishes"),

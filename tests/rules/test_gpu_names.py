@@ -6,6 +6,8 @@ import pytest
 
 from tests.builders import EMPTY, GPU, TWO_NODES, Case, case
 from tests.controlplane.objects import pod
+from webhook.kube.gpus import GpuName, Gpus
+from webhook.policy.workload_classes import GPUS as SHIPPED
 from webhook.rules.gpu_names import GpuNames
 
 RULE = GpuNames()
@@ -73,3 +75,10 @@ pytest.param(case(pod(gpus=0, limits={"nvidia.com/gpus": "1"}), cluster=replace(
 
 def test_it_never_refuses_unless_the_policy_says_so() -> None:
     assert RULE.action == "warn"
+
+
+@pytest.mark.parametrize("name", ["huawei.com/Ascend310P-V", "huawei.com/npu-core"])
+def test_beside_all_names_of_the_shipped_policy_what_a_plugin_offers_is_no_slip(name: str) -> None:
+    shipped = Gpus(GpuName(gpu.name, gpu.kind) for gpu in SHIPPED)
+    asked = asking(name)
+    assert not [*RULE.check(asked.context.pod, asked.context._replace(gpus=shipped))]

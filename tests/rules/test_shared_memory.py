@@ -65,6 +65,10 @@ ALLOWED = [
         case(pod(containers=[container(gpu=2)]), rule=SharedMemory(gpus=4)), id="fewer GPUs than the policy says"
     ),
     pytest.param(
+        case(pod(containers=[container(gpu=8)], owned_by="VirtualMachineInstance")),
+        id="GPUs that a machine of KubeVirt has",
+    ),
+    pytest.param(
         case(pod(containers=[container(gpu=8)], owned_by="RayCluster"), template=Template(1)),
         id="a template of KubeRay, which mounts it",
     ),

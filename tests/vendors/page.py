@@ -134,16 +134,25 @@ def _braced(names: list[str]) -> Iterator[str]:
         found = re.fullmatch(r"`([\w.-]+/)([^`]+)`", name)
         domains.setdefault(found[1] if found else name, []).append(found[2] if found else "")
     for domain, rests in domains.items():
-        yield domain if rests == [""] else f"`{domain}{_pairs(rests) if len(rests) > 1 else rests[0]}`"
+        if rests == [""]:
+            yield domain
+        else:
+            yield from [f"`{domain}{each}`" for each in _pairs(rests)]
 
 
-def _pairs(rests: list[str]) -> str:
-    """`{a,b}`; or `{a,b}-{core,memory}` if these are all the names."""
-    parts = [rest.rpartition("-") for rest in rests]
-    first, last = dict.fromkeys(stem for stem, _, _ in parts), dict.fromkeys(end for _, _, end in parts)
-    if min(len(first), len(last)) > 1 and len(rests) == len(first) * len(last):
-        return f"{{{','.join(first)}}}-{{{','.join(last)}}}"
-    return f"{{{','.join(rests)}}}"
+def _pairs(rests: list[str]) -> Iterator[str]:
+    """`{a,b}`; `{a,b}-{core,memory}` for names that go together so, and the others."""
+    ends: dict[str, tuple[str, ...]] = {}
+    for rest in rests:
+        first, _, last = rest.rpartition("-")
+        ends[first] = (*ends.get(first, ()), last)
+    most = max(ends.values(), key=len)
+    stems = [first for first, last in ends.items() if last == most and first]
+    if min(len(stems), len(most)) > 1:
+        yield f"{{{','.join(stems)}}}-{{{','.join(most)}}}"
+        rests = [rest for rest in rests if rest.rpartition("-")[0] not in stems]
+    if rests:
+        yield f"{{{','.join(rests)}}}" if len(rests) > 1 else rests[0]
 
 
 def _facts(vendor: Vendor) -> list[Fact]:

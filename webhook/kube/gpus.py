@@ -19,6 +19,8 @@ DIVIDED: Final = tuple(_DIVIDED)
 """Resources of which one is a whole GPU on some nodes, and a slice or a share on others, as the labels of the node say."""
 COUNT_LABELS: Final = labels("count")
 """Node labels with the number of its GPUs. The first one that a node has counts."""
+GPU_LABELS: Final = labels("present", "count", "model")
+"""Labels of nodes that have GPUs, even if the device plugin offers none."""
 _PROFILES: Final = every(Profile)
 _ALONE: Final = tuple([each.name for each in resources("slice", "share") if each.alone])
 _MAX_CACHED = 4096

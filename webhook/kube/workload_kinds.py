@@ -2,7 +2,7 @@
 
 The defaults of a policy are made of it: `classes`, `templates.custom` and `placement.gangs.kinds`. It says what the controllers
 create: those of Kubernetes, Kubeflow (notebook_controller.go), KubeRay (BuildPod in pod.go), JobSet, LeaderWorkerSet, DLRover
-(pod_scaler.py), KServe, OME, Grove and Argo.
+(pod_scaler.py), KServe, OME, Grove, Argo and KubeVirt (template.go).
 
 A kind that is not here has a class too: the policy guesses it by the restart policy of its pods. To add one: a row, by the source
 of its controller: what is the controller of the pods, which labels do they get, and does it complete the template from elsewhere
@@ -92,6 +92,7 @@ ome.io                   InferenceService      -           -       LeaderWorkerS
 grove.io                 PodClique             service     several -               -              -
 grove.io                 PodCliqueSet          -           -       PodClique       - \
     podSpec spec.template.cliques.*.spec.podSpec
+kubevirt.io              VirtualMachineInstance service   -       -               -              -
 """
 
 

@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 
 from webhook.devices.types import DeviceClaim
 from webhook.framework.cluster_view import Expression, Unschedulable
-from webhook.kube.gpus import DIVIDED, GPU_KINDS, MODEL_LABELS, PARTS, Gpus, vendor
+from webhook.kube.gpus import DIVIDED, GPU_KINDS, GPU_LABELS, MODEL_LABELS, PARTS, Gpus, vendor
 from webhook.kube.less import less
 from webhook.kube.pod import Pod
 from webhook.kube.pod_requests import PodRequests, total_requests
@@ -109,12 +109,19 @@ class Search:
         known = [resource for resource in offered if vendor(resource) == vendor(name)]
         near = f"Ask for {{}}, which is the nearest, or {_OPERATORS}"
         otherwise = f"Remove it, or {_OPERATORS}"
-        if name in self._asked:  # without it the pod would run without a GPU
+        if name not in self._asked:
+            there = ""
+        elif (silent := self._silent(name)).any():
+            have = "has GPUs by its labels, but lists"
+            have = have if np.count_nonzero(silent) == 1 else "have GPUs by their labels, but list"
+            there, near = f"; {self._named(silent)} {have} none", f"{near} to look at the device plugin there"
+            otherwise = f"A{_OPERATORS[1:]} to look at the device plugin there"
+        else:  # without it the pod would run without a GPU
             otherwise = (
                 f"Ask for what nodes have, or {_OPERATORS}" if offered else f"A{_OPERATORS[1:]} for nodes that have it"
             )
         fix = suggestion(name, known, near, otherwise)
-        wanted = f"a resource that some node has: {bare(name)} is on no node{there if name in self._asked else ''}"
+        wanted = f"a resource that some node has: {bare(name)} is on no node{there}"
         return Unschedulable("resource", name, amount_words(name, self._pod_requests.amount(name)), wanted, fix, False)
 
     def _too_many(self, name: str, amount: int, among: Mask) -> Unschedulable:
@@ -205,8 +212,19 @@ class Search:
 
     def _labelled_without_gpus(self) -> Mask:
         """Nodes with the label of a GPU model that list no GPU: their device plugin has not come up yet."""
+        return self._listing_none(self._nodes.columns.model[self._rows] > 0)
+
+    def _silent(self, name: str) -> Mask:
+        """Nodes that by their labels have GPUs of this vendor, and have none, of a device plugin or by DRA."""
         columns = self._nodes.columns
-        mask = columns.model[self._rows] > 0
+        mask = np.zeros_like(columns.alive[self._rows])
+        for key in GPU_LABELS:
+            if vendor(key) == vendor(name):
+                mask |= matches((Expression(key, "Exists", ()),), self._nodes, self._rows)
+        return self._listing_none(mask & columns.alive[self._rows] & (columns.devices[self._rows] == 0))
+
+    def _listing_none(self, mask: Mask) -> Mask:
+        columns = self._nodes.columns
         for name in self._gpus.among(columns.installed):
             mask &= columns.installed[name][self._rows] == 0
         return mask

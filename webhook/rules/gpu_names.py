@@ -4,7 +4,7 @@
 
 Fields read:   names of resources in limits and requests of spec.containers and initContainers
 Allowed:       names of `gpus`, of `others` and of docs/vendors.md; names similar to none of `gpus`
-Warned about:  a name that differs from one of `gpus` by a letter or two, by case, by a plural or by its domain
+Warned about:  a name that differs from one of `gpus` by a letter or two, case, a plural or its domain
 Not for DRA:   device classes have names of their own
 """
 

@@ -9,7 +9,7 @@ Fields read:   whole GPUs of NVIDIA and AMD in spec.containers and initContainer
 Allowed:       a memory-backed emptyDir at /dev/shm, or a volume of another kind there; /dev of the node; hostIPC; the annotations
                of `annotations`; fewer GPUs than `gpus`
 Warned about:  no volume at /dev/shm, or an emptyDir on the disk of the node
-Not for:       parts of GPUs; DRA, where the number of GPUs is in the claim; pods of KubeRay, which mounts the volume itself
+Not for:       parts of GPUs; DRA, where the number of GPUs is in the claim; pods of KubeRay, which mounts it, and of KubeVirt
 
 Source: containerd internal/cri/server/podsandbox (DevShm), CRI-O internal/lib/sandbox (DefaultShmSize), NCCL's troubleshooting
 guide, KubeRay ray-operator/controllers/ray/common/pod.go (addEmptyDir).
@@ -29,8 +29,8 @@ from webhook.vendors.catalogue import every
 from webhook.vendors.model import Collectives
 
 _PATH = "/dev/shm"  # noqa: S108 - a path of containers
-_MOUNTS_IT = ("RayCluster",)
-"""Kinds of workload whose controllers mount it in their pods."""
+_NEED_NONE = ("RayCluster", "VirtualMachineInstance")
+"""Kinds of workload whose controllers mount it in their pods, or whose GPUs a machine has, with a /dev/shm of its own."""
 _LIBRARIES = {each.vendor: each.name for each in every(Collectives)}
 _MEMORY = "more than 64 MiB of shared memory for NCCL and data loaders"
 
@@ -69,8 +69,8 @@ class SharedMemory(Rule):
             )
 
     def _larger_already(self, pod: AskedPod) -> bool:
-        """Whether the container runtime or the controller makes it larger."""
-        if pod.owner is not None and pod.owner.kind in _MOUNTS_IT:
+        """Whether it is larger, by the container runtime or the controller, or not what the programs see."""
+        if pod.owner is not None and pod.owner.kind in _NEED_NONE:
             return True
         return any([matches_any(self.annotations, key.lower()) for key in pod.annotations])
 
