@@ -90,7 +90,7 @@ async def test_no_pod_of_the_team_keeps_those_of_others_away(cluster: ControlPla
     async def refused() -> bool:
         return "exceeded quota: affinity" in await refusal(api.create(affine(kind, EVERYWHERE), TEAM, dryRun="All"))
 
-    await wait_until(refused, 60, "the quota")
+    await wait_until(refused, 120, "the quota")
     own = {name: value for name, value in EVERYWHERE.items() if name != "namespaceSelector"}
     await api.create(affine(kind, own), TEAM, dryRun="All")
 

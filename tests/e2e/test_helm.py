@@ -116,13 +116,13 @@ async def passed(release: Release, api: Api) -> None:
         answer = await asyncio.to_thread(release.plane.kubectl, "-n", release.namespace, *words, check=False)
         return answer.returncode == 0
 
-    await wait_until(succeeded, 60, "the pod of helm test")
+    await wait_until(succeeded, 120, "the pod of helm test")
     assert "Succeeded" in await test
 
     async def gone() -> bool:
         return f"{release.namespace}-test" not in {each["metadata"]["name"] for each in await api.list("Namespace")}
 
-    await wait_until(gone, 60, "the namespace of the test to be gone")
+    await wait_until(gone, 120, "the namespace of the test to be gone")
 
 
 async def checked(release: Release, api: Api) -> None:

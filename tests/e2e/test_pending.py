@@ -12,7 +12,7 @@ from typing import Any, TypeVar
 import pytest
 
 from tests.controlplane import clusters
-from tests.controlplane.api import Api, ApiError
+from tests.controlplane.api import Api, ApiError, wait_until
 from tests.controlplane.fixtures import remove_pods
 from tests.controlplane.objects import pod
 from tests.controlplane.plane import ControlPlane
@@ -103,6 +103,14 @@ class Play:
         else:
             assert first.helps, first
             assert self.case.fix is None, "the test reads the fix from the answer"
+        if self.case.pod["kind"] != "Pod":
+            await wait_until(self._made, 100, "a pod to be made", 1)
+
+    async def _made(self) -> bool:
+        """Lets the controller look at its workload: nothing else wakes it, and after each failure it waits longer."""
+        name, look = self.case.pod["metadata"]["name"], {"annotations": {"example.com/look": str(time.time())}}
+        await self.kit.patch(self.case.pod["kind"], name, {"metadata": look})
+        return any(each["metadata"]["name"].startswith(name) for each in await self.kit.api.pods(self.namespace))
 
     def is_settled(self, pods: Mapping[str, list[Json]]) -> None:
         """The pods that are there before are bound."""

@@ -155,7 +155,7 @@ async def rights(control_plane: ControlPlane, installed: Installed, sides: Sides
                 return SCHEDULERS in await refusal(bind(client, sides.ours, binding({}), dryRun="All"))
 
             await api.create(pod("victim", 0, schedulerName="mine"), sides.ours)
-            await wait_until(guarded, 60, "the rights of the owner, and the guard")
+            await wait_until(guarded, 120, "the rights of the owner, and the guard")
             await api.delete("Pod", "victim", sides.ours, grace=0)
         yield kubeconfig
 
@@ -242,7 +242,7 @@ async def test_a_scheduler_binds_in_every_namespace_and_says_which_devices_a_pod
         async def bound() -> bool:
             return not await refusal(bind(client, sides.ours, binding({}, name), right, dryRun="All"))
 
-        await wait_until(bound, 60, "its rights")
+        await wait_until(bound, 120, "its rights")
         await client.patch("Pod", name, {"metadata": {"annotations": OF_SCHEDULERS}}, sides.ours)
         await bind(client, sides.ours, binding({}, name), right)
         without = {"metadata": {"annotations": dict.fromkeys(OF_SCHEDULERS)}}
@@ -276,7 +276,7 @@ async def test_only_a_scheduler_gives_devices_to_a_claim_and_its_pods_keep_them(
             """Where the namespace has not opted in, once the right is known."""
             return not await refusal(owner.patch("ResourceClaim", "victim", change, sides.plain, **write))
 
-        await wait_until(accepted, 60, "the right of the owner")
+        await wait_until(accepted, 120, "the right of the owner")
         assert SCHEDULERS in await refusal(owner.patch("ResourceClaim", "victim", change, sides.ours, **write))
         await api.patch("ResourceClaim", "victim", change, sides.ours, **write)
         await owner.patch("ResourceClaim", "victim", {"status": {"allocation": None}}, sides.ours, **write)
@@ -307,7 +307,7 @@ async def test_only_a_scheduler_gives_devices_to_a_claim_and_its_pods_keep_them(
             claim = await api.get("ResourceClaim", "victim", sides.ours)
             return not (claim.get("status", {}).get("allocation") or claim["metadata"].get("finalizers"))
 
-        await wait_until(free, 60, "the claim to be free")
+        await wait_until(free, 120, "the claim to be free")
 
 
 # --- docs/threat-model.md ----------------------------------------------------------------------------------------------

@@ -10,6 +10,7 @@ from tests.controlplane.api import Api
 from tests.controlplane.plane import ControlPlane
 from tests.controlplane.programs import Programs
 from tests.e2e.behaviour.play import Played, play
+from tests.e2e.late import PATIENT
 from tests.e2e.others.room import Room, running
 from tests.installed import Installed
 
@@ -23,7 +24,7 @@ def room(request: pytest.FixtureRequest, programs: Programs) -> Iterator[Room]:
             name: stack.enter_context(running(plane, name, setup)) for name, setup in request.module.OTHERS.items()
         }
         text = getattr(request.module, "POLICY", None)
-        yield Room(plane, stack.enter_context(Installed(plane, text)), others)
+        yield Room(plane, stack.enter_context(Installed(plane, text, before=PATIENT)), others)
 
 
 @pytest.fixture(scope="module")

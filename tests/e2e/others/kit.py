@@ -114,6 +114,14 @@ async def follow(room: Room, kind: str, spec: Callable[[bool], Json], before: Se
                 raise AssertionError(str(error)) from None
             return True
 
+        async def suspended() -> bool:  # a list of Jobs may have what was made after the list of those that own them
+            found = await why()
+            assert [(each["name"], *[cause["cause"] for cause in each["causes"]]) for each in found] == [
+                (name, "suspended")
+            ], found
+            assert {"patch", name} <= {*found[0]["causes"][0]["fixes"][0]["command"]}
+            return True
+
         async def one_waits() -> bool:
             workers = [each for each in await api.pods(team) if has_gpus(each)]
             assert [bool(each["spec"].get("nodeName")) for each in workers].count(True) == 1, f"{len(workers)} workers"
@@ -136,10 +144,7 @@ async def follow(room: Room, kind: str, spec: Callable[[bool], Json], before: Se
             for each in before:
                 await api.create(each, team)
             await wait_until(created, 120, f"{name} created", 1)
-            (found,) = await why()
-            (cause,) = found["causes"]
-            assert (found["name"], cause["cause"]) == (name, "suspended")
-            assert {"patch", name} <= {*cause["fixes"][0]["command"]}
+            await wait_until(suspended, 120, f"{name} to be suspended, and nothing else to be said", 1)
             assert not await api.pods(team)
             await api.patch(kind, "fit", {"spec": spec(False)}, team)
             await wait_until(one_waits, 120, "a worker to wait for GPUs", 1)

@@ -14,7 +14,7 @@ from tests.controlplane.fixtures import remove_namespace
 from tests.controlplane.objects import Json, deployment, job, made, pod, preferred
 from tests.controlplane.settings import HOST
 from tests.e2e.others.room import Place, Room, Start
-from tests.installed import SHIPPED, decision, opt_in
+from tests.installed import SHIPPED, decision, opt_in, tried
 
 pytestmark = pytest.mark.others
 _CAPACITY, _ZONE = "karpenter.sh/capacity-type", "topology.kubernetes.io/zone"
@@ -128,6 +128,11 @@ async def outrun(room: Room, profile: str, then: Callable[[Api, str, str], Await
             (each["metadata"]["name"], each["metadata"]["labels"][_ZONE]) for each in await api.list("Node")
         ]
         beside = await api.namespace(f"beside-{uuid.uuid4().hex[:6]}")  # where pods may name their node
+
+        async def known() -> bool:
+            return bool((await tried(api, late(zone), name)).get("nodes"))
+
+        await wait_until(known, 120, f"the webhook to know machine {machine}")
         await asyncio.to_thread(room.plane.stop, "kube-scheduler")
         try:
             stored = await api.create(late(zone), name)

@@ -56,7 +56,12 @@ async def test_a_gang_runs(api: Api, team: str, room: Room) -> None:
             return True
 
         await wait_until(runs, 120, "four pods to run")
-        tried = [event for event in room.plane.audit_events() if _creates_pod(event, team)]
+
+        async def eight() -> list[Json]:  # an audit event may come a moment after its answer
+            found = [event for event in room.plane.audit_events() if _creates_pod(event, team)]
+            return found if len(found) >= 8 else []
+
+        tried = await wait_until(eight, 120, "eight pods in the audit log", 1)
         stored = [each["responseObject"] for each in tried if each["responseStatus"]["code"] == 201]
         assert len(tried) == len(stored) == 8, "none is refused"
         for each in stored:
