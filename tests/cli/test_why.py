@@ -269,3 +269,16 @@ def test_refused_pods_of_a_kind_that_others_define_are_told(
     assert [(each["workload"], each["causes"][0]["cause"]) for each in found] == (
         [("pytorchjob/tune", word)] if word else []
     )
+
+
+@pytest.mark.parametrize(("uid", "told"), [("new", ["pytorchjob/tune"]), ("old", [])])
+def test_what_was_said_of_an_object_that_had_the_name_before_is_not_told(
+    tmp_path: Path, uid: str, told: list[str]
+) -> None:
+    tune = obj("PyTorchJob", "tune", namespace="team", spec={}, status={})
+    tune["metadata"]["uid"] = "new"
+    about = {"kind": "PyTorchJob", "namespace": "team", "name": "tune", "uid": uid}
+    said = obj("Event", "e", involvedObject=about, reason="FailedCreatePod", message=REFUSAL)
+    said["lastTimestamp"] = datetime(2026, 11, 18, 11, tzinfo=UTC).isoformat()
+    found = document("why", "--from", write(tmp_path, *CLUSTER[:4], tune, said))
+    assert [each["workload"] for each in found] == told

@@ -177,8 +177,9 @@ class Situation:
         return by_object
 
     def events_of(self, kind: str, obj: Mapping[str, Any]) -> list[Object]:
-        """The events about an object, newest first."""
-        return self._events.get((kind, obj["metadata"].get("namespace") or "", obj["metadata"]["name"]), [])
+        """The events about an object, newest first, as `kubectl describe` finds them."""
+        named = self._events.get((kind, obj["metadata"].get("namespace") or "", obj["metadata"]["name"]), [])
+        return [event for event in named if is_about(event, obj)]
 
     def unknown_to_kueue(self, obj: Object) -> bool:
         """Whether there is no Workload of an object, nor of what made it: Kueue is not installed, does not run or does not manage
@@ -378,6 +379,12 @@ def absent(
         fixes.insert(0, Fix(f"name {bare(near)} in place of {bare(name)}", pod=named and named(near)))
     text = f"{lacks}{kind} {quoted(name)} does not exist{f' in {within}' if within else ''}{of}{hint}"
     return Cause.of(word, text, *fixes)
+
+
+def is_about(event: Object, obj: Mapping[str, Any]) -> bool:
+    """Whether an event that names an object is about it, and not about one that had the name before."""
+    uid = (event.get("involvedObject") or {}).get("uid")
+    return not uid or uid == obj["metadata"].get("uid", uid)
 
 
 def queued(s: Situation, obj: Object, resume: Fix | str) -> Cause:

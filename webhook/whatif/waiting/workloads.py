@@ -19,7 +19,7 @@ from webhook.whatif.commands import kubectl
 from webhook.whatif.waiting.causes import ROLLOUT, Cause, Fix
 from webhook.whatif.waiting.free_devices import again
 from webhook.whatif.waiting.quotas import Quota, Quotas, amount_of, over_quota
-from webhook.whatif.waiting.situation import Situation, absent, last_seen, queued, with_spec
+from webhook.whatif.waiting.situation import Situation, absent, is_about, last_seen, queued, with_spec
 
 _QUOTA: Final = re.compile(r"exceeded quota: (\S+), requested: (.+?), used: (.+?), limited: (.+)")
 _UNSTATED: Final = re.compile(r"failed quota: (\S+): must specify (\S+)")
@@ -116,7 +116,8 @@ def refused_elsewhere(s: Situation, namespace: str | None) -> Iterator[Lacking]:
             made[where] = max(made.get(where, 0), created(pod))
     for (here, kind, name), event in newest.items():
         of, since = f"{kind.lower()}/{name}", last_seen(event)
-        if s.snapshot.taken and s.snapshot.taken - since > _FRESH:
+        obj = s.names_of.object(here, of)
+        if (s.snapshot.taken and s.snapshot.taken - since > _FRESH) or not (obj is None or is_about(event, obj)):
             continue
         if since > made.get((here, of), -1):
             lacks = "pods could not be created: "
