@@ -40,7 +40,7 @@ def sooner(clock: Path | None = None) -> str:
     )
 
 
-class NotTrusted(Exception):
+class NotTrusted(AssertionError):
     """A client that trusts what API servers trust does not trust a replica."""
 
 

@@ -134,8 +134,24 @@ async def test_after_a_bundle_was_emptied_the_ten_seconds_begin_again() -> None:
     del api.objects[MUTATING]["webhooks"][0]["clientConfig"]["caBundle"]
     await keeper.round(later + PROPAGATION)
     assert served(live) == old
+    await keeper.round(later + PROPAGATION)
     await keeper.round(later + 2 * PROPAGATION)
     assert served(live) != old
+
+
+async def test_the_ten_seconds_begin_when_the_bundle_is_found_in_place() -> None:
+    """The round that writes it may take longer than that."""
+    api = Api()
+    keeper, live = replica(api)
+    await keeper.round(NOW)
+    await keeper.round(NOW + CA_LIFE * 0.66)
+    old, later = served(live), NOW + CA_LIFE * 0.68
+    await keeper.round(later)
+    found = later + PROPAGATION + timedelta(seconds=1)
+    await keeper.round(found)
+    assert served(live) == old
+    await keeper.round(found + PROPAGATION)
+    assert served(live).certificate == api.secret("tls.crt")
 
 
 BACKUP = make_ca(NOW - timedelta(days=9))

@@ -62,7 +62,10 @@ class Keeper:
         self._stored: Material | None = None
         """The content of the Secret after the last round."""
         self._unchanged_since: datetime | None = None
-        """The time of the last change to the Secret or to a configuration."""
+        """The time of the last change to the Secret or to a configuration: of the first round that found the bundles in place, since
+        one that writes them may take long."""
+        self._in_place = False
+        """Whether the last round found them."""
         self._authority = b""
         """The CA of the leaf that is served; empty while none is served."""
 
@@ -81,8 +84,9 @@ class Keeper:
         bundle_written = all(
             [await self._write_bundle(*target, material.ca.certificate, done) for target in configurations]
         )
-        if self._unchanged_since is None or material != before or not bundle_written:
+        if self._unchanged_since is None or material != before or not (self._in_place and bundle_written):
             self._unchanged_since = now
+        self._in_place = bundle_written
         if self._may_serve(material, now, bundle_written) and self._live.swap(material.leaf, now):
             self._authority = authorities(material.ca.certificate)[0]
             done.append(f"a certificate that ends {self._live.ends:%Y-%m-%d %H:%M} UTC is served")
