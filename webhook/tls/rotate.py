@@ -62,8 +62,8 @@ class Keeper:
         self._stored: Material | None = None
         """The content of the Secret after the last round."""
         self._unchanged_since: datetime | None = None
-        """The time of the last change to the Secret or to a configuration: of the first round that found the bundles in place, since
-        one that writes them may take long."""
+        """The time of the last change to the Secret or to a configuration, which is that of the round that finds the bundles in
+        place: a round that writes them may take long."""
         self._in_place = False
         """Whether the last round found them."""
         self._authority = b""
