@@ -6,8 +6,6 @@ Covers server.process.
 import signal
 import socket
 import ssl
-import subprocess
-import sys
 from importlib.resources import files
 from pathlib import Path
 from typing import Any
@@ -156,30 +154,3 @@ async def test_after_the_drain_it_ends_cleanly(tmp_path: Path) -> None:
             await server.ask("mutate")
             status, out, _ = await server.end()
             assert (status, out) == (0, b"")
-
-
-LARGE = """
-from pathlib import Path
-from webhook.server import app
-def memory():
-    return int(Path("/proc/self/statm").read_text().split()[1])
-{first}
-larger = b"z" * 4_000_000
-del larger
-before = memory()
-blocks = [(b"x" * 200_000, b"y" * 10_000) for _ in range(200)]
-small = [each for _, each in blocks]
-taken = memory() - before
-del blocks
-print((memory() - before) * 10 // taken)
-"""
-
-
-@pytest.mark.parametrize(
-    ("first", "kept"),
-    [pytest.param("", True, id="as it is"), pytest.param("app.map_large_blocks()", False, id="mapped")],
-)
-def test_large_blocks_go_back_to_the_system_when_they_are_freed(first: str, kept: bool) -> None:
-    """Tenths of the memory of 200 blocks, of which the small ones stay, after a larger one was freed."""
-    answer = subprocess.run([sys.executable, "-c", LARGE.format(first=first)], capture_output=True, check=True)
-    assert (int(answer.stdout) > 5) is kept

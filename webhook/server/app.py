@@ -4,7 +4,6 @@ The cluster state comes from an API server, reached from inside the cluster or b
 """
 
 import asyncio
-import ctypes
 import gc
 import os
 import signal
@@ -38,7 +37,6 @@ from webhook.tls.rotate import Keeper
 def serve_forever(settings: ServeSettings) -> None:
     """Serve until SIGTERM or SIGINT. Raises what `run` does."""
     settings = settings.with_environment(os.environ)
-    map_large_blocks()
     loop_factory = None
     with suppress(ImportError):
         import uvloop  # noqa: PLC0415  optional: with it a request takes less CPU
@@ -147,17 +145,6 @@ async def _start_tls(process: Process, tasks: Tasks, api: Api | None) -> None:
         certificates.start(tasks, api, keeper, process.metrics, process.log)
     else:
         live.swap(make_leaf(make_ca(now), ["localhost", "127.0.0.1", "::1"], now), now)
-
-
-def map_large_blocks() -> None:
-    """Have the C library give large blocks back to the system when they are freed, however large others were.
-
-    glibc maps blocks from 128 KiB on, but from the size of the largest mapped block that was ever freed after that
-    (mallopt(3), M_MMAP_THRESHOLD). Smaller ones leave holes in the heap, which then grows: by 13 of 168 MB under load.
-    """
-    mmap_threshold = -3
-    with suppress(AttributeError):  # another library
-        ctypes.CDLL(None).mallopt(mmap_threshold, 1 << 16)
 
 
 def _freeze_heap() -> None:
