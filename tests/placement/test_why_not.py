@@ -248,6 +248,7 @@ def test_gpus_that_only_labels_tell_of_are_for_the_device_plugin_to_list(label: 
     """Most who see no GPUs have them: https://github.com/NVIDIA/k8s-device-plugin/issues/33."""
     on_no_node = "a resource that some node has: {} is on no node; {}"
     nodes = [node("silent", 0, labels={label: "true"}), node("other", 0, labels={"nvidia.com/mig.capable": "false"})]
+    nodes.append(node("without", 0, labels={label: "false"}))
     for known in (nodes, [*nodes, node("amd", 0, resources={"habana.ai/gaudi": "8"})]):
         (found,) = unschedulable(state(known), pod("p"))
         assert found.wanted == on_no_node.format("nvidia.com/gpu", "silent has GPUs by its labels, but lists none")

@@ -20,7 +20,8 @@ DIVIDED: Final = tuple(_DIVIDED)
 COUNT_LABELS: Final = labels("count")
 """Node labels with the number of its GPUs. The first one that a node has counts."""
 GPU_LABELS: Final = labels("present", "count", "model")
-"""Labels of nodes that have GPUs, even if the device plugin offers none."""
+"""Labels of nodes that have GPUs, even if the device plugin offers none, unless their value is one of NO_GPUS."""
+NO_GPUS: Final = ("", "0", "false")
 _PROFILES: Final = every(Profile)
 _ALONE: Final = tuple([each.name for each in resources("slice", "share") if each.alone])
 _MAX_CACHED = 4096

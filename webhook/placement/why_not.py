@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 
 from webhook.devices.types import DeviceClaim
 from webhook.framework.cluster_view import Expression, Unschedulable
-from webhook.kube.gpus import DIVIDED, GPU_KINDS, GPU_LABELS, MODEL_LABELS, PARTS, Gpus, vendor
+from webhook.kube.gpus import DIVIDED, GPU_KINDS, GPU_LABELS, MODEL_LABELS, NO_GPUS, PARTS, Gpus, vendor
 from webhook.kube.less import less
 from webhook.kube.pod import Pod
 from webhook.kube.pod_requests import PodRequests, total_requests
@@ -220,7 +220,8 @@ class Search:
         mask = np.zeros_like(columns.alive[self._rows])
         for key in GPU_LABELS:
             if vendor(key) == vendor(name):
-                mask |= matches((Expression(key, "Exists", ()),), self._nodes, self._rows)
+                has = (Expression(key, "Exists", ()), Expression(key, "NotIn", NO_GPUS))
+                mask |= matches(has, self._nodes, self._rows)
         return self._listing_none(mask & columns.alive[self._rows] & (columns.devices[self._rows] == 0))
 
     def _listing_none(self, mask: Mask) -> Mask:

@@ -7,7 +7,7 @@ from typing import Any, Final
 
 import numpy as np
 
-from webhook.kube.gpus import GPU_KINDS, GPU_LABELS, Gpus
+from webhook.kube.gpus import GPU_KINDS, GPU_LABELS, NO_GPUS, Gpus
 from webhook.kube.other_gpus import other_gpus
 from webhook.kube.pod import MIRROR, Pod, annotations_of, claims_devices, labels_of, owner
 from webhook.kube.pod_requests import counted_requests
@@ -241,7 +241,7 @@ def health_of(policy: Policy) -> Health:
 def has_gpus(node: Object, gpus: Gpus) -> bool:
     """Whether a node has GPUs by its labels, or lists a resource of GPUs that it may offer again: see `nodes.installed_on`."""
     has = labels_of(node)
-    by_label = any(has.get(key, "") not in ("", "false", "0") for key in GPU_LABELS)
+    by_label = any(has.get(key, "") not in NO_GPUS for key in GPU_LABELS)
     return by_label or any(amount for name, amount in installed_on(node).items() if gpus.knows(name))
 
 

@@ -181,17 +181,25 @@ class Situation:
         named = self._events.get((kind, obj["metadata"].get("namespace") or "", obj["metadata"]["name"]), [])
         return [event for event in named if is_about(event, obj)]
 
+    @cached_property
+    def _known_to_kueue(self) -> Mapping[str, set[str]]:
+        """What Kueue has made Workloads of, as `job/train`, by namespace."""
+        known: dict[str, set[str]] = {}
+        for each in self.snapshot.of("KueueWorkload"):
+            owners = each["metadata"].get("ownerReferences") or ()
+            known.setdefault(each["metadata"]["namespace"], set()).update(
+                [f"{of['kind'].lower()}/{of['name']}" for of in owners]
+            )
+        return known
+
     def unknown_to_kueue(self, obj: Object) -> bool:
         """Whether there is no Workload of an object, nor of what made it: Kueue is not installed, does not run or does not manage
         it. False if it is not known."""
         here = obj["metadata"]["namespace"]
         if self.snapshot.lacks("KueueWorkload", here):
             return False
-        made = [each["metadata"] for each in self.snapshot.of("KueueWorkload")]
-        owners = [of for each in made if each["namespace"] == here for of in each.get("ownerReferences") or ()]
-        known = {f"{of['kind'].lower()}/{of['name']}" for of in owners}
-        late = self.snapshot.taken - created(obj) > _ADMITS_AFTER
-        return known.isdisjoint(self.names_of.of(obj)) and (late or not made)
+        late = self.snapshot.taken - created(obj) > _ADMITS_AFTER or not self._known_to_kueue
+        return late and self._known_to_kueue.get(here, set()).isdisjoint(self.names_of.of(obj))
 
     def domains(self, key: str) -> tuple[NDArray[np.int32], list[str]]:
         """The topology domain of each row: a number for each value of this node label, 0 without it; and the values by their

@@ -1,6 +1,7 @@
 """Finds workloads without their pods, and why: a quota, a LimitRange, a webhook, a missing object, a field of their own."""
 
 import re
+from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from functools import partial
 from typing import Any, Final, NamedTuple
@@ -61,6 +62,7 @@ class Lacking(NamedTuple):
 
 def not_created(s: Situation, namespace: str | None) -> Iterator[Lacking]:
     """The workloads of a namespace (None: of all) that lack pods, if they are suspended or their controller says why."""
+    serve = Counter([_controller(each) for each in s.snapshot.of("ReplicaSet") if each["status"].get("replicas")])
     for kind in [each for each in dict.fromkeys((*_KINDS, *FIELDS)) if each != "CronJob"]:
         for (here, name), obj in s.snapshot.named(kind).items():
             if namespace not in (None, here):
@@ -72,20 +74,18 @@ def not_created(s: Situation, namespace: str | None) -> Iterator[Lacking]:
                 lacks = f"{plural(missing, 'pod')} could not be created: "
                 pods = made_by(obj, missing)
                 cause = refusal(s, here, lacks, message, pods)
-                if cause.cause == "quotaExceeded" and _replaces_others(s, obj):
+                others = serve[own] - bool(obj["status"].get("replicas")) if (own := _controller(obj)) else 0
+                if cause.cause == "quotaExceeded" and others:  # of an older revision
                     cause = cause._replace(fixes=(*cause.fixes, ROLLOUT))
                 yield Lacking(here, of, [cause], pods)
 
 
-def _replaces_others(s: Situation, obj: Object) -> bool:
-    """Whether its Deployment has pods of an older revision."""
-    own = (controller_reference(obj) or {}).get("uid")
-    others = [each for each in s.snapshot.of("ReplicaSet") if each is not obj and each["status"].get("replicas")]
-    return own is not None and any((controller_reference(each) or {}).get("uid") == own for each in others)
+def _controller(obj: Object) -> str | None:
+    return (controller_reference(obj) or {}).get("uid")
 
 
 def refused_elsewhere(s: Situation, namespace: str | None) -> Iterator[Lacking]:
-    """The same for workloads of other kinds, such as a PyTorchJob, a RayCluster or a Volcano Job, by the Events of their
+    """The same for workloads of other kinds, such as a PyTorchJob, an MPIJob or a RayCluster, by the Events of their
     controllers or of this webhook, as long as nothing of theirs was created since.
 
     Times have whole seconds. What was created in the second of a failure counts as later: a controller that still fails says so
